@@ -68,7 +68,7 @@ def postgresql_place(server: str, folder: Path) -> Place:
 
 
 def race(place: Place, worker: int, threads: int, largest: int, results) -> None:
-    """Spend random costs from several threads until each has been refused ten times; some on another machine."""
+    """Spend random costs from several threads until each has been refused four times; some on another machine."""
     place = place.elsewhere(worker) if worker % 2 else place
     with place.open() as ledger, ThreadPoolExecutor(threads) as pool:
         work = [pool.submit(_race, ledger, f"{worker}/{thread}", largest) for thread in range(threads)]
@@ -81,7 +81,7 @@ def race(place: Place, worker: int, threads: int, largest: int, results) -> None
 def _race(ledger: Ledger, name: str, largest: int) -> tuple[list[int], list[int]]:
     costs = random.Random(name)
     granted, refused = [], []
-    while len(refused) < 10:
+    while len(refused) < 4:
         cost = costs.randint(1, largest)
         request = f"{name}/{len(granted)}/{len(refused)}"
         try:
@@ -121,7 +121,7 @@ def damaged(folder: str, whole: bytes, export: str, changes: list[tuple[str, int
                     wrong.append((*change, "opened"))
                 elif ledger.remaining("s") != remaining:
                     wrong.append((*change, "opened with another budget"))
-                elif ledger.verify() and ledger.export() != export:
+                elif ledger.export() != export:  # which verifies it first
                     wrong.append((*change, "opened with other content"))
         except LedgerDamaged as refusal:
             if not any(word in str(refusal) for word in ("put", "make", "open")):

@@ -90,11 +90,11 @@ def mutants(table: Path = TABLE) -> list[Mutant]:
 
 
 def copied(root: Path, folder: Path) -> Path:
-    """A copy of what the tests need."""
+    """A copy of what the tests need, with its bytecode: what is changed later is newer, and compiled then."""
     for name in _COPIED:
         source, target = root / name, folder / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".*", "node_modules"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "node_modules"))
         elif source.exists():
             shutil.copy2(source, target)
     return folder

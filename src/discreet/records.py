@@ -7,6 +7,10 @@
 Integers have 64 bits and other numbers are doubles; a column with any other item, such as a larger integer, is stored
 as JSON texts, so that nothing is rounded. The same content gives the same bytes with the same version of Arrow.
 
+The intervals of 2¹⁶ cells and more are stored in half the bytes where they can be restored exactly: as `a1_reach`, one
+for each 2¹⁶ cells, if all of these have the ends a1 ∓ reach; or, for integers, as the distances `a1_below` and
+`a1_above`, if all of them have 16 bits.
+
 A cell is a combination of keys, where the keys of the last column change fastest; if the head says `nested`, every
 column has a key for each cell. This module does not know what the numbers mean.
 """
@@ -38,7 +42,9 @@ Three: TypeAlias = tuple[Array, Array, Array]
 """Released numbers, and the lower and upper ends of their intervals."""
 
 _HEAD, _ITEMS = b"discreet", {b"items": b"json"}
-_ENDS = ("", "_low", "_high")
+
+_BLOCK = 2**16
+"""Cells whose intervals may have one reach: those that are estimated together."""
 
 _LARGE = 2**16
 """Bytes from which a record is compressed, on all cores; for smaller records compression costs more than it saves."""
@@ -59,9 +65,9 @@ class Record:
 
         fields, lists = [], []
         numbers = {
-            f"{name}{end}": column
+            f"{name}{suffix}": column
             for name, three in self.numbers.items()
-            for end, column in zip(_ENDS, three, strict=True)
+            for suffix, column in _stored(*three).items()
         }
         for name, column in {**self.keys, **numbers}.items():
             values, metadata = _packed(column)
@@ -115,8 +121,43 @@ def unpack(content: bytes) -> Record:
     return Record(
         head=head,
         keys={name: columns[name] for name in keys},
-        numbers={name: tuple(columns[f"{name}{end}"] for end in _ENDS) for name in numbers},  # type: ignore[misc]
+        numbers={name: _restored(name, columns) for name in numbers},
     )
+
+
+def _stored(value: Array, low: Array, high: Array) -> dict[str, Array]:
+    """The columns of a number and its intervals, by the ends of their names."""
+    if len(value) >= _BLOCK and value.dtype == low.dtype == high.dtype != object:
+        blocks = [slice(start, start + _BLOCK) for start in range(0, len(value), _BLOCK)]
+        reaches = [_reach(value[block], low[block], high[block]) for block in blocks]
+        if None not in reaches:
+            return {"": value, "_reach": np.array(reaches, value.dtype)}
+        if value.dtype == np.int64:
+            below, above = value - low, high - value
+            if min(below.min(), above.min()) >= 0 and max(below.max(), above.max()) < 2**16:
+                return {"": value, "_below": below.astype(np.uint16), "_above": above.astype(np.uint16)}
+    return {"": value, "_low": low, "_high": high}
+
+
+def _reach(value: Array, low: Array, high: Array) -> Any:
+    """The r with low = value − r and high = value + r in all cells, as 64-bit numbers round; None if there is none."""
+    nearest = np.argmin(np.abs(value))  # where low is rounded by less than half a unit in the last place of r
+    with np.errstate(all="ignore"):
+        reach = value[nearest] - low[nearest]
+        ends = ((value - reach, low), (value + reach, high))
+    # bits, because −0.0 is equal to 0.0
+    return reach if all((own.view(np.int64) == end.view(np.int64)).all() for own, end in ends) else None
+
+
+def _restored(name: str, columns: Mapping[str, Any]) -> Three:
+    """A number and the ends of its intervals, from what `_stored` returned."""
+    value = columns[name]
+    if f"{name}_reach" in columns:
+        reach = np.repeat(columns[f"{name}_reach"], _BLOCK)[: len(value)]
+        return value, value - reach, value + reach
+    if f"{name}_below" in columns:
+        return value, value - columns[f"{name}_below"], value + columns[f"{name}_above"]
+    return value, columns[f"{name}_low"], columns[f"{name}_high"]
 
 
 def is_packed(content: bytes) -> bool:

@@ -90,6 +90,11 @@ REACHED = {
 """Where some neighbours on a grid of four steps cost exactly ε."""
 
 
+COMPOSED = ["three quantiles", "summary"]
+"""Releases of several designs, each of which is the only design of another call: new is only that their costs add up,
+for which the data sets of one small grid are enough."""
+
+
 def uneven(bounds: tuple[Any, Any]) -> list[float]:
     low, high = map(float, bounds)
     return [low, low + (high - low) / 3, low + (high - low) / 2, high]
@@ -144,18 +149,18 @@ def worst_loss(
 @pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
 def test_all_small_data_sets_cost_at_most_epsilon(name, relation):
     sizes = range(2, 4) if name in CHANGE_ONE_ONLY else range(1, 4)
-    for values in (range(2), range(-1, 3), range(3, 8)):
+    for values in [range(-1, 3)] if name in COMPOSED else [range(2), range(-1, 3), range(3, 8)]:
         assert worst_loss(name, values, relation, sizes) <= EPSILON
-    for values in (range(-3, 6), range(100, 107)):
+    for values in [] if name in COMPOSED else [range(-3, 6), range(100, 107)]:
         assert worst_loss(name, values, relation, range(2, 3)) <= EPSILON
 
 
 @pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
 def test_all_small_data_sets_with_missing_values_cost_at_most_epsilon(name, relation):
     sizes = range(2, 4) if name in CHANGE_ONE_ONLY else range(1, 4)
-    for values in (range(2), range(-1, 3)):
+    for values in [range(2)] if name in COMPOSED else [range(2), range(-1, 3)]:
         assert worst_loss(name, values, relation, sizes, nullable=True) <= EPSILON
-    for values in (range(-3, 6), range(100, 105)):
+    for values in [] if name in COMPOSED else [range(-3, 6), range(100, 105)]:
         assert worst_loss(name, values, relation, range(2, 3), nullable=True) <= EPSILON
 
 
@@ -195,10 +200,11 @@ CHOICES = ["median", "median without a bracket", "quantile", "three quantiles", 
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_cost_at_most_epsilon_where_their_ranks_lie_among_the_people(name, relation):
     """At a large ε, brackets and extremes aim at ranks within a data set of four, so that both sides are reached."""
-    found = [worst_loss(name, range(4), relation, range(1, 5), Fraction(epsilon)) for epsilon in (6, 15, 40)]
-    assert all(loss <= epsilon for loss, epsilon in zip(found, (6, 15, 40), strict=True))
+    for epsilon in [40] if name in COMPOSED else [6, 15, 40]:
+        loss = worst_loss(name, range(4), relation, range(1, 5), Fraction(epsilon))
+        assert loss <= epsilon
     if name in ("min", "max", "median without a bracket") and relation == "change-one":
-        assert found[2] == 40
+        assert loss == epsilon
 
 
 def test_a_column_of_truth_values_costs_epsilon():
@@ -404,7 +410,7 @@ def shape(answer: Any) -> Any:
     return type(answer), kind, answer.step, answer.scale, answer.sensitivity, answer.note, answer.statistic
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)  # `tests/neighbours` searches columns like these, too
 @given(st.data())
 def test_no_unit_of_any_column_costs_more_than_epsilon(data):
     name, relation = data.draw(st.sampled_from(EVERY))

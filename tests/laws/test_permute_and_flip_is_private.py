@@ -55,7 +55,9 @@ def neighbours(table: Table, relation: str) -> Iterator[Table]:
             )
 
 
+@cache
 def quantile_gaps(quantile: Fraction) -> Gaps:
+    @cache
     def gaps(table: Table) -> list[tuple[Fraction, Fraction]]:
         rank = quantile * sum(table)
         upto = list(accumulate(table))
@@ -67,7 +69,9 @@ def quantile_gaps(quantile: Fraction) -> Gaps:
     return gaps
 
 
+@cache
 def rank_gaps(records_above: Fraction) -> Gaps:
+    @cache
     def gaps(table: Table) -> list[tuple[Fraction, Fraction]]:
         above = [sum(table[cell + 1 :]) for cell in range(CELLS)]
         return [
@@ -101,21 +105,26 @@ def law(exponents: tuple[Fraction, ...]) -> tuple[Decimal, ...]:
         return tuple(result)
 
 
+known_unit = cache(common_unit)
+
+
 def choice_law(table: Table, gaps: Gaps, over_rate: Fraction, under_rate: Fraction) -> tuple[Decimal, ...]:
-    unit, over_times, under_times = common_unit(over_rate, under_rate)
+    unit, over_times, under_times = known_unit(over_rate, under_rate)
     exponents = [over_times * over + under_times * under for over, under in gaps(table)]
-    return law(tuple(unit * (exponent - min(exponents)) for exponent in exponents))
+    least = min(exponents)
+    return law(tuple(unit * (exponent - least) for exponent in exponents))
 
 
 def worst_loss(gaps: Gaps, over_rate: Fraction, under_rate: Fraction, relation: str) -> Decimal:
     """The largest |ln P(v)/P′(v)| over all tables, neighbours and cells."""
     every = [table for people in range(PEOPLE + 1) for table in tables(people)]
     laws = {table: choice_law(table, gaps, over_rate, under_rate) for table in every}
+    pairs = ((table, other) for table in every for other in neighbours(table, relation))
     with localcontext(DIGITS):
         ratios = (
-            max(one / two, two / one)
-            for table in every
-            for other in neighbours(table, relation)
+            max(one, two) / min(one, two)
+            for table, other in pairs
+            if table > other  # the other way it is the same; without a person a table is smaller
             for one, two in zip(laws[table], laws[other], strict=True)
         )
         return max(ratios).ln()

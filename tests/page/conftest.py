@@ -93,20 +93,32 @@ def browser() -> Iterator[Any]:
         absent("no Chromium: apt install chromium")
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-background-networking"]
+            executable_path=found,
+            args=["--no-sandbox", "--disable-background-networking", "--renderer-process-limit=1"],
         )
         yield made
         made.close()
 
 
+@pytest.fixture(scope="package")
+def window(browser) -> Iterator[Any]:
+    """One window for all tabs: another takes a second of CPU. What a tab keeps in its session, no other one sees."""
+    context = browser.new_context(reduced_motion="reduce", accept_downloads=True)
+    context.set_default_timeout(30_000)
+    context.new_page()  # so that it is never closed with its last tab
+    yield context
+    context.close()
+
+
 class Tab:
     """A page, and all that it asked for and complained of."""
 
-    def __init__(self, browser: Any, site: Site, **look: Any) -> None:
-        self.site = site
-        self.context = browser.new_context(reduced_motion="reduce", accept_downloads=True, **look)
-        self.context.set_default_timeout(30_000)
-        self.page = self.context.new_page()
+    def __init__(self, window: Any, site: Site, viewport: Any = None, **media: str) -> None:
+        self.site, self.context, self.page = site, window, window.new_page()
+        if viewport:
+            self.page.set_viewport_size(viewport)
+        if media:
+            self.page.emulate_media(reduced_motion="reduce", **media)
         self.asked: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.asked.append(request.url))
@@ -127,7 +139,7 @@ class Tab:
 
     def planned(self) -> None:
         """Until the plan of what is asked now is there."""
-        self.page.wait_for_function("() => !document.querySelector('#plan').hasAttribute('aria-busy')")
+        self.page.wait_for_function("() => !document.querySelector('#plan').hasAttribute('aria-busy')", polling=20)
 
     def write(self, sql: str) -> None:
         self.page.get_by_label("SQL").fill(sql)
@@ -147,21 +159,22 @@ class Tab:
         self.page.locator("#confirm-yes").click()
 
     def answered(self) -> Any:
-        self.page.wait_for_function("() => document.activeElement.id === 'result-title'")
+        self.page.wait_for_function("() => document.activeElement.id === 'result-title'", polling=20)
         return self.page.locator("#answer")
 
 
 @pytest.fixture
-def open_tab(browser, site) -> Iterator[Any]:
+def open_tab(window, site) -> Iterator[Any]:
     """Opens pages; none may complain, or ask anybody but this server."""
     tabs: list[Tab] = []
 
     def opened(**look: Any) -> Tab:
-        tabs.append(Tab(browser, site, **look))
+        tabs.append(Tab(window, site, **look))
         return tabs[-1]
 
     yield opened
     for tab in tabs:
-        tab.context.close()
+        assert tab.page.evaluate("localStorage.length + document.cookie.length") == 0  # the next tab finds nothing
+        tab.page.close()
         assert tab.complaints == []
         assert [url for url in tab.asked if not url.startswith((f"{site.url}/", "blob:", "data:"))] == []

@@ -8,6 +8,7 @@ words, so there is no false alarm. One wrong integer in the 2.1 million fails it
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 
 import mpmath
@@ -22,7 +23,6 @@ SCALES = [Fraction(1, 50), Fraction(1, 9), Fraction(1, 2), Fraction(1), Fraction
 SCALES += [Fraction(100), Fraction(2**10, 3), Fraction(12345, 7), Fraction(2**20), Fraction(2**24, 5), Fraction(2**28)]
 SCALES += [Fraction(2**31), Fraction(2**40)]
 WIDTH = 320
-FEW_SHARED = vector._FEW_SHARED
 
 
 def power(exponent: Fraction) -> mpmath.mpf:
@@ -37,6 +37,7 @@ class Reference:
         while scale / 2**lower > 2**top:
             lower += 1
         self.scale, self.lower, self.low = scale, lower, max(0, lower - high)
+        self.chances: dict[object, int] = {}
         rate = 2**lower / scale
         self.half = -(-12 // rate)
         with mpmath.workdps(110):
@@ -52,6 +53,7 @@ class Reference:
         words = [edge >> WIDTH - 64 for edge in edges[: 2 * self.half]]
         self.cells = list(accumulate(after - before - 1 >> 48 for before, after in pairwise(words)))
         self.shared = self.cells[-1]
+        self.numbers = [1 + bisect_right(self.cells, cell) for cell in range(self.shared)]
         before = [0, *self.cells] + [self.shared] * len(edges)
         self.edges = [edge + (self.shared - cells << WIDTH - 16) for edge, cells in zip(edges, before, strict=False)]
 
@@ -67,13 +69,16 @@ class Reference:
                 return below
             bits, width = bits << 64 | more(), width + 64
 
-    def toss(self, chance: Callable[[], mpmath.mpf], more: Callable[[], int]) -> bool:
-        with mpmath.workdps(110):
-            return self.settle([self.fixed(chance())], more(), 64, more) == 0
+    def toss(self, chance: Callable[[int], mpmath.mpf], number: int, more: Callable[[], int]) -> bool:
+        """A coin whose chance is a function of a number, and is computed once."""
+        if (chance, number) not in self.chances:
+            with mpmath.workdps(110):
+                self.chances[chance, number] = self.fixed(chance(number))
+        return self.settle([self.chances[chance, number]], more(), 64, more) == 0
 
     def number(self, cell: int, more: Callable[[], int]) -> int:
         if cell < self.shared:
-            return 1 + bisect_right(self.cells, cell)
+            return self.numbers[cell]
         return self.settle(self.edges, cell << 48 | more() >> 16, 64, more)
 
     def is_top(self, number: int) -> bool:
@@ -83,8 +88,9 @@ class Reference:
         """S and H as one number, −1 − H where S is 1."""
         top = number - self.half
         if number in (0, 2 * self.half):
-            while self.toss(lambda: power(2**self.lower / self.scale), more):
-                top += 1 if number else -1
+            new = self.new_top(more)
+            further = new if new >= 0 else -1 - new
+            top += further if number else -further
         return top
 
     def new_top(self, more: Callable[[], int]) -> int:
@@ -97,22 +103,26 @@ class Reference:
         high = number - 2 * self.half - 1
         if high < 2 ** (self.lower - self.low) - 1:
             return high * 2**self.low + uniform % 2**self.low
-        chances = [lambda bit=bit: 1 / (1 + 1 / power(2**bit / self.scale)) for bit in range(self.lower)]
-        bits = [2**bit for bit in range(self.low, self.lower) if self.toss(chances[bit], more)]
-        return sum(bits) + self.low_excess(more)
+        draw = self.draw(more) if self.low < self.lower else 0
+        geometric = draw if draw >= 0 else -1 - draw
+        return geometric % 2**self.lower - geometric % 2**self.low + self.low_excess(more)
 
     def low_excess(self, more: Callable[[], int]) -> int:
         """A number below 2^s with chances ∝ q^u − q^(2^s − 1), from the highest bit to the lowest."""
         value = 0
         for bits in range(self.low - 1, 0, -1):
-            if self.toss(lambda bits=bits: self.constant(2**bits), more):
+            if self.toss(self.constant, bits, more):
                 return value + self.uniform(bits, 0, 0, more)
-            if self.toss(lambda bits=bits: 1 / (1 + 1 / power(2**bits / self.scale)), more):
+            if self.toss(self.bit_is_set, bits, more):
                 value += 2**bits
         return value
 
-    def constant(self, half: int) -> mpmath.mpf:
-        """Of the chances of the numbers below 2m, the part that is constant on those below m, and 0 on the others."""
+    def bit_is_set(self, bit: int) -> mpmath.mpf:
+        return 1 / (1 + 1 / power(2**bit / self.scale))
+
+    def constant(self, bits: int) -> mpmath.mpf:
+        """Of the chances of the numbers below 2m = 2^(bits + 1), the part that is constant below m, and 0 beyond."""
+        half = 2**bits
         q, least = power(1 / self.scale), power((2 * half - 1) / self.scale)
         total = (1 - q * least) / (1 - q) - 2 * half * least
         return half * (power((half - 1) / self.scale) - least) / total
@@ -123,9 +133,22 @@ class Reference:
             read, width = read << 64 | more(), width + 64
         return read % 2**bits
 
+    def draw(self, more: Callable[[], int]) -> int:
+        """One draw alone."""
+        word = more()
+        number = self.number(word % 2**16, more)
+        lower = self.uniform(self.lower, word >> 16, 48, more)
+        if self.is_top(number):
+            return self.joined(self.top(number, more), lower)
+        lower = self.excess(number, lower, more)
+        return self.joined(self.new_top(more), lower)
+
     def joined(self, top: int, lower: int) -> int:
         """X of its top and M."""
         return top * 2**self.lower + lower if top >= 0 else -1 - ((-1 - top) * 2**self.lower + lower)
+
+
+law_of = cache(Reference)
 
 
 def read(entropy: Replayed, count: int, dtype: type) -> list[int]:
@@ -134,42 +157,53 @@ def read(entropy: Replayed, count: int, dtype: type) -> list[int]:
     return words.view(dtype)[:count].tolist()
 
 
-def numbers_of(law: Reference, count: int, bits: int, entropy: Replayed) -> list[tuple[int | None, int, int]]:
-    """For each draw its top, if its number is one, and the number and the uniform bits."""
-    kind = next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= 8 * np.dtype(kind).itemsize)
-    cells, uniform = [], []
-    for start in range(0, count, vector.PART):
-        size = min(count - start, vector.PART)
-        cells += read(entropy, size, np.uint16)
-        uniform += [word % 2**bits for word in read(entropy, size, kind)] if bits else [0] * size
-    shared = [index for index, cell in enumerate(cells) if cell >= law.shared]
-    numbers = [0 if cell >= law.shared else law.number(cell, entropy.more) for cell in cells]
-    if len(shared) < FEW_SHARED:
-        for index in shared:
-            numbers[index] = law.number(cells[index], entropy.more)
-    else:
-        for index, word in zip(shared, read(entropy, len(shared), np.uint64), strict=True):
-            numbers[index] = law.settle(law.edges, cells[index] << 48 | word >> 16, 64, entropy.more)
-    tops = [law.top(number, entropy.more) if law.is_top(number) else None for number in numbers]
-    return list(zip(tops, numbers, uniform, strict=True))
+def settled(law: Reference, cells: list[int], entropy: Replayed) -> list[tuple[int | None, int, int]]:
+    """For each shared cell its top, if its number is one, the number, and a new cell."""
+    words = read(entropy, len(cells), np.uint64)
+    more = entropy.more
+    numbers = [
+        law.settle(law.edges, cell << 48 | word >> 16, 64, more) for cell, word in zip(cells, words, strict=True)
+    ]
+    tops = [law.top(number, more) if law.is_top(number) else None for number in numbers]
+    return list(zip(tops, numbers, [word % 2**16 for word in words], strict=True))
+
+
+def tops_of(law: Reference, cells: list[int], entropy: Replayed) -> tuple[list[int | None], dict[int, tuple[int, int]]]:
+    """The tops of cells, and for each position of an excess its number and a new cell."""
+    tops = [law.number(cell, entropy.more) - law.half if cell < law.shared else None for cell in cells]
+    shared = [position for position, cell in enumerate(cells) if cell >= law.shared]
+    excesses = {}
+    for position, (top, number, cell) in zip(
+        shared, settled(law, [cells[position] for position in shared], entropy), strict=True
+    ):
+        tops[position] = top
+        if top is None:
+            excesses[position] = number, cell
+    return tops, excesses
 
 
 def reference(scale: Fraction, count: int, entropy: Replayed) -> list[int]:
-    law = Reference(scale, *vector._BITS)
+    law = law_of(scale, *vector._BITS)
+    bits = law.lower
+    kind = next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= 8 * np.dtype(kind).itemsize)
     draws: list[int] = []
     for start in range(0, count, vector.BLOCK):
-        block = numbers_of(law, min(count - start, vector.BLOCK), law.lower, entropy)
-        tops = [top for top, _, _ in block]
-        lower = [uniform for _, _, uniform in block]
-        waiting = [index for index, top in enumerate(tops) if top is None]
-        for index in waiting:
-            lower[index] = law.excess(block[index][1], lower[index], entropy.more)
-        while len(waiting) >= FEW_SHARED:
-            for index, (top, _, _) in zip(waiting, numbers_of(law, len(waiting), 0, entropy), strict=True):
-                tops[index] = top
-            waiting = [index for index in waiting if tops[index] is None]
-        for index in waiting:
-            tops[index] = law.new_top(entropy.more)
+        block = min(count - start, vector.BLOCK)
+        cells, lower = [], []
+        for part in range(0, block, vector.PART):
+            size = min(block - part, vector.PART)
+            cells += read(entropy, size, np.uint16)
+            lower += [word % 2**bits for word in read(entropy, size, kind)] if bits else [0] * size
+        tops, excesses = tops_of(law, cells, entropy)
+        for position, (number, _) in excesses.items():
+            lower[position] = law.excess(number, lower[position], entropy.more)
+        waiting = {position: cell for position, (_, cell) in excesses.items()}
+        while waiting:
+            again, excesses = tops_of(law, list(waiting.values()), entropy)
+            positions = list(waiting)
+            for position, top in zip(positions, again, strict=True):
+                tops[position] = top
+            waiting = {positions[index]: cell for index, (_, cell) in excesses.items()}
         draws += map(law.joined, tops, lower)
     return draws
 
@@ -198,15 +232,7 @@ def test_draws_alone_and_reference_agree_on_every_word(scale):
     ends = rng.random(words.size) < 0.02
     words[ends] = rng.choice(np.array([0, 2**64 - 1], np.uint64), int(ends.sum()))
     fast, slow = Replayed(words, words), Replayed(words, words)
-    law = Reference(scale, *vector._BITS_OF_ONE)
+    law = law_of(scale, *vector._BITS_OF_ONE)
     for _ in range(6_000):
-        word = slow.more()
-        number = law.number(word % 2**16, slow.more)
-        lower = law.uniform(law.lower, word >> 16, 48, slow.more)
-        if law.is_top(number):
-            top = law.top(number, slow.more)
-        else:
-            lower = law.excess(number, lower, slow.more)
-            top = law.new_top(slow.more)
-        assert draw_one(scale, fast) == law.joined(top, lower)
+        assert draw_one(scale, fast) == law.draw(slow.more)
     assert fast.asked == slow.asked

@@ -18,6 +18,8 @@ from discreet.release.statistics import tree as module
 from discreet.release.statistics.tree import Tree, quantile_interval, quantiles_from, tree_design
 from terms import terms_of
 
+pytestmark = pytest.mark.usefixtures("all_simulations")
+
 ALARM = 1e-7
 RELEASES = 8000
 LEVEL = Fraction(19, 20)

@@ -113,12 +113,15 @@ def test_what_a_custodian_is_shown_cannot_be_reached_by_a_study_or_a_server():
     assert "discreet.ledger" not in (SOURCE / CHECK).read_text("utf-8")
 
 
-def test_only_the_replay_of_a_custodian_notes_what_the_mechanism_opens():
-    """It subclasses the secret, compares two of them, and gives nothing of them out but pass or fail."""
-    watchers = {
-        path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if "(Exact[" in path.read_text("utf-8")
-    }
-    assert watchers <= {"verify/rerun.py"}
+def test_only_replays_and_certificates_note_what_the_mechanism_opens():
+    """They subclass the secret, and give nothing of it out but pass or fail; certificates invent their rows."""
+
+    def modules(text: str) -> set[str]:
+        sources = {path.relative_to(SOURCE).as_posix(): path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+        return {name for name, source in sources.items() if text in source}
+
+    assert modules("(Exact[") == {"verify/recorded.py"}
+    assert modules("Watched") == {"verify/recorded.py", "verify/rerun.py", "verify/choices.py"}
 
 
 def test_nothing_reaches_into_a_secret_by_another_name():

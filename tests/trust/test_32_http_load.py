@@ -80,8 +80,8 @@ def test_two_hundred_clients_on_one_budget():
         policy = written(folder)
         tokens = [new_token(policy, name, "0.6") for name in ("ann", "bob")]
         with process(policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100") as server:
-            found = asyncio.run(ask_all(server.url, tokens * 100, rounds=2, attempts=5))
-            assert len(found) == 400
+            found = asyncio.run(ask_all(server.url, tokens * 100, rounds=1, attempts=5))
+            assert len(found) == 200
             assert {status for _, status, _ in found} == {200, 403}
             assert httpx.get(f"{server.url}/healthz").status_code == 200
         share = Fraction("0.6")

@@ -8,6 +8,7 @@ import ast
 import importlib.util
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def source(mutant) -> str:
     return (ROOT / "src" / "discreet" / mutant.file).read_text("utf-8")
 
 
+@cache
+def functions_of(file: str) -> set[str]:
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{one.kind}: {one.name}" for one in MUTANTS])
 def test_a_mutant_applies_to_todays_source_and_is_still_python(mutant):
     changed = mutant.applied(source(mutant))
@@ -44,9 +51,7 @@ def test_the_tests_that_must_notice_exist(mutant):
     assert mutant.tests
     for test in mutant.tests:
         file, _, name = test.partition("::")
-        tree = ast.parse((ROOT / file).read_text("utf-8"))
-        names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        assert not name or name in names
+        assert not name or name in functions_of(file)
 
 
 def test_every_kind_of_mistake_has_a_mutant_and_every_name_is_its_own():

@@ -122,7 +122,8 @@ def test_an_answer_over_an_empty_column_is_what_its_replacement_says():
 @pytest.mark.parametrize("column", ["place", "level", "m0"])
 def test_a_null_from_an_engine_is_an_error_and_no_number(column):
     engine, _ = in_memory(pa.table({"x": [1.0]}))
-    wanted = statement(Request((Rows(),)), engine.schema())
+    measures = (Rows(), Cells(OnGrid(ask.Column("x", "number"), GRIDS[0], None)))  # a level is that of cells
+    wanted = statement(Request(measures if column == "level" else measures[:1]), engine.schema())
     answer = {name: pa.array([0, 1], pa.int64()) for name in ("place", "level", "m0")}
     answer[column] = pa.array([0, None], pa.int64())
     with pytest.raises(EngineFailed, match="NULL instead of an integer"):

@@ -1,14 +1,15 @@
 """TRUST 45: a certificate is about the code that runs. With half of its noise every statistic loses it.
 
 Each mutant halves the noise somewhere on the way of a release, from the scales of a design down to the argument of the
-sampler; a choice that pays twice for each rank has half of its noise, too. The certificates of all statistics that the
+sampler; a choice that pays twice for each rank has half of its noise, too, whether its rates, its unit or its costs
+double. The certificates of all statistics that the
 mutant touches must be lost, `discreet verify` must fail, and all others must hold: a proof that fails for any change
 would prove nothing.
 """
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from unittest import mock
 
@@ -20,10 +21,12 @@ from discreet.calibrate.sensitivity.terms import Terms
 from discreet.cli import app as cli
 from discreet.draw import vector
 from discreet.draw.coin import Logistic
+from discreet.engines.integers import CellCounts
 from discreet.errors import InvalidParameter
 from discreet.files import answer_file
 from discreet.release import laplace_mechanism as algorithm
 from discreet.release import mechanism
+from discreet.release.plan import Plan
 from discreet.release.profiles import octaves
 from discreet.release.question import _VALUES
 from discreet.release.reports.design import ReportDesign
@@ -70,17 +73,15 @@ def with_scale_on_tape(module, name, at):
     return mock.patch.object(module, name, wrong)
 
 
-def with_shares_of_a_file(right=0):
-    """A file whose numbers are drawn as if each had twice its ε, after so many batches that are right."""
-    real, batches = answer_file._numbers, count()
+def with_shares_of_a_table(right=0):
+    """Numbers that are drawn as if each had twice its ε, after so many parts that are right."""
+    real, parts = Plan.numbers, count()
 
-    def wrong(plan, exact):
-        shares = (
-            plan.shares if next(batches) < right else [replace(one, epsilon=2 * one.epsilon) for one in plan.shares]
-        )
-        return real(replace(plan, shares=tuple(shares)), exact)
+    def wrong(plan, fetched, cells):
+        shares = plan.shares if next(parts) < right else [replace(one, epsilon=2 * one.epsilon) for one in plan.shares]
+        return real(replace(plan, shares=tuple(shares)), fetched, cells)
 
-    return mock.patch.object(answer_file, "_numbers", wrong)
+    return mock.patch.object(Plan, "numbers", wrong)
 
 
 def with_rates(module, name="choose_cells", factor=2):
@@ -91,6 +92,51 @@ def with_rates(module, name="choose_cells", factor=2):
         return real(counts, **{**given, "over": given["over"] * factor, "under": given["under"] * factor})
 
     return mock.patch.object(module, name, wrong)
+
+
+def with_costs(wrong):
+    """Costs of ranks that are made of a function and of the arguments of the right one."""
+    return mock.patch.object(mechanism, "_cost_runs", partial(wrong, mechanism._cost_runs))
+
+
+def doubled(real, *given):
+    runs, firsts = real(*given)
+    return replace(runs, exponents=2 * runs.exponents), firsts
+
+
+def of_halved_denominators(real, groups, times, shift, shared, *given):
+    """Every record counts twice, and the rank once."""
+    return real(groups, times, shift, 2 * shared, *given)
+
+
+def of_one_side(real, groups, times, shift, shared, above, _below, beyond):
+    """Cells that end before the rank cost nothing."""
+    return real(groups, times, shift, shared, above, 0, beyond)
+
+
+def of_the_first_group(real, groups, *given):
+    """All groups have the ranks of the first."""
+    return real(CellCounts.of([groups[0]] * len(groups)), *given)
+
+
+def with_a_handicap_of_rows():
+    """A handicap that is larger by one for each value that records have."""
+    real = mechanism.split_runs
+
+    def wrong(runs, *given):
+        split = real(runs, *given)
+        split.exponents[1::2] += runs.sizes.size
+        return split
+
+    return mock.patch.object(mechanism, "split_runs", wrong)
+
+
+def counted_twice():
+    """Two records for each row, and a grid of brackets to which they go."""
+    real = ranks._counts
+    return mock.patch.object(
+        ranks, "_counts", lambda *given: real(*given).map(lambda groups: [2 * counts for counts in groups])
+    )
 
 
 MOMENTS = {"sum", "mean", "proportion", "variance", "std", "mean_and_std", "summary"}
@@ -122,6 +168,12 @@ MUTANTS = {
         RANKS,
         ASKED_RANKS,
     ),
+    "the costs of ranks": (lambda: with_costs(doubled), RANKS, ASKED_RANKS),
+    "the denominator of ranks": (lambda: with_costs(of_halved_denominators), RANKS, ASKED_RANKS),
+    "the costs of one side": (lambda: with_costs(of_one_side), RANKS, ASKED_RANKS),
+    "the ranks of another group": (lambda: with_costs(of_the_first_group), set(), ASKED_RANKS),
+    "the handicaps of cells": (with_a_handicap_of_rows, {"median", "quantile", "quantiles", "summary"}, set()),
+    "the records of ranks": (counted_twice, RANKS, ASKED_RANKS),
     "the coin of a response": (
         lambda: mock.patch.object(response, "logistic", lambda epsilon: Logistic(2 * epsilon)),
         {"randomized_response"},
@@ -135,7 +187,7 @@ MUTANTS = {
         set(),
     ),
     "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "samples", 0), MOMENTS | {"count"}, set()),
-    "the noise of a file": (with_shares_of_a_file, {"joint question"}, SUMS | {"count("}),
+    "the shares of a table": (with_shares_of_a_table, {"joint question"}, SUMS | ASKED_RANKS | {"count("}),
     **{
         f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)
         for name, statistics, asked in (
@@ -201,7 +253,13 @@ def test_with_half_of_its_noise_a_statistic_loses_its_certificate(mutant):
     assert all(any(name.startswith(one) for name in found) for one in asked)
 
 
-@pytest.mark.parametrize("mutant", ["the scales of counts", "the scale of a histogram", "the scales of reports"])
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        *("the scales of counts", "the scale of a histogram", "the scales of reports"),
+        *("the costs of ranks", "the ranks of another group", "the handicaps of cells"),
+    ],
+)
 def test_with_half_of_its_noise_verify_fails(mutant):
     quick = dict.fromkeys(("subjects", "controls", "_replays"), mock.Mock(return_value=[]))
     with mock.patch.multiple(report, **quick, _certificates=mock.Mock(return_value=near(mutant))):
@@ -276,10 +334,10 @@ def test_integers_that_a_row_moves_further_lose_their_certificate(mutant, name):
 
 def test_every_batch_of_a_file_is_certified():
     [make, *_] = [make for name, _, make in certificates() if name == "avg(age) GROUP BY place"]
-    with mock.patch.object(answer_file, "_CELLS", 2):
+    with mock.patch.object(answer_file, "PART", 2):
         assert make().holds
         noticed = pytest.raises(InvalidParameter, match=r"avg\(age\) has other noise in a file than in a table")
-        with with_shares_of_a_file(right=1), noticed:
+        with with_shares_of_a_table(right=2), noticed:  # the table itself, and the first batch of its file
             make()
 
 

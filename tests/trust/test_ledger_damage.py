@@ -1,6 +1,7 @@
 """A ledger that is not what it was (TRUST 24, 25): refused with what to do, never opened as a fresh budget."""
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -50,9 +51,10 @@ def changed_everywhere(tmp_path, kind):
     folder = tmp_path / "changed"
     folder.mkdir()
     shutil.copy(place.anchor, folder)
-    # all of the header, and of every page of 512 bytes its head and each 21st byte; bits in turn
+    # all of the header, of every page of 512 bytes its head, and each 53rd byte, others in each run; bits in turn
     heads = {start + at for start in range(0, len(whole), 512) for at in range(12)}
-    every = sorted({*range(100), *heads, *range(0, len(whole), 21), len(whole) - 1} & {*range(len(whole))})
+    rest = range(random.SystemRandom().randrange(53), len(whole), 53)
+    every = sorted({*range(100), *heads, *rest, len(whole) - 1} & {*range(len(whole))})
     assert len(every) > 500
     return damaged(str(folder), whole, export, [(kind, index) for index in every])
 

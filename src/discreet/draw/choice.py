@@ -69,7 +69,7 @@ class Runs:
 
 def choose(runs: Runs, unit: Fraction, *, entropy: Entropy | None = None) -> Integers:
     """For each row the chosen cell: a uniform choice among the cells that survive."""
-    note("choice", unit, len(runs.rows))
+    note("choice", unit, len(runs.rows), runs)
     _require_runs(runs, unit)
     _check_floats()
     entropy = entropy or keystream()

@@ -18,15 +18,16 @@ floors, from integers with a bound of their error, and from balls where that lea
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, pairwise
 
+import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
-from discreet.draw.coin import decide, exponential, logistic, threshold
+from discreet.draw.coin import decide, logistic, threshold
 
 FIELD = 16
 """Bits of V that are read first."""
@@ -37,15 +38,19 @@ REST = 64 - FIELD
 _CELL = 2**FIELD - 1
 
 _FIXED = 128
-"""Fraction bits of the recurrences that give the edges."""
+"""Fraction bits of the numbers that give the edges."""
 
 _SLACK = 2**21
-"""How far below the exact edge a recurrence may be, in units of 2⁻¹²⁸: see `_edges`."""
+"""How far below the exact edge a number in fixed point may be, in units of 2⁻¹²⁸: see `_combined`."""
+
+_ROW, _SIDE = 32, 2 * _FIXED // 8
+"""How many numbers stand side by side in one integer, and the bytes of each."""
 
 _TAIL = 12
 """The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance of e^(−12)."""
 
 More = Callable[[], int]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +92,8 @@ class Digits:
     """⌊2⁶⁴·F⌋ for each edge F of the cells that are shared, rising: a number is how many edges are at or below V."""
     formula: Callable[[int], arb]
     """The edge F of an index."""
-    coins: dict[int, tuple[_Coin, ...]]
-    """What `_going_on` (0) and `_halves` of so many bits gave."""
+    coins: dict[int, tuple[_Coin, _Coin]]
+    """What `_halves` of so many bits gave."""
 
     def draw(self, more: More) -> int:
         """One exact draw."""
@@ -118,12 +123,11 @@ class Digits:
         return number
 
     def top(self, number: int, more: More) -> int:
-        """What a top puts into X: where S is 1, the bits below it are inverted; at the ends H goes on by coins."""
+        """What a top puts into X: where S is 1, the bits below it are inverted; at the ends H goes on by a new one."""
         value = number - self.half
         if abs(value) == self.half:
-            (going_on,) = self._coins(0)
-            while _toss(going_on, more):
-                value += 1 if number else -1
+            further = _geometric(self.new_top(more)) >> self.lower
+            value += further if number else -further
         return value << self.lower if value >= 0 else (value + 1 << self.lower) - 1
 
     def excess(self, number: int, uniform: int, more: More) -> int:
@@ -131,9 +135,9 @@ class Digits:
         high = number - 2 * self.half - 1
         if high + 1 < 1 << self.lower - self.low:
             return high << self.low | uniform % (1 << self.low)
-        # the high bits have chances ∝ e^(−l·2^s/t), so that they are independent
-        bits = range(self.low, self.lower)
-        return sum(_toss(self._coins(bit)[1], more) << bit for bit in bits) | self._low_excess(more)
+        # the high bits have chances ∝ e^(−l·2^s/t), as those of any draw
+        fresh = _geometric(self.draw(more)) % (1 << self.lower) if self.low < self.lower else 0
+        return fresh >> self.low << self.low | self._low_excess(more)
 
     def _low_excess(self, more: More) -> int:
         """A number u < 2^s with chances ∝ q^u − q^(2^s − 1).
@@ -150,14 +154,15 @@ class Digits:
                 value |= 2**bits
         return value
 
-    def _coins(self, bits: int) -> tuple[_Coin, ...]:
+    def _coins(self, bits: int) -> tuple[_Coin, _Coin]:
         if bits not in self.coins:
-            self.coins[bits] = _halves(self.scale, bits) if bits else (_going_on(self.scale, self.lower),)
+            self.coins[bits] = _halves(self.scale, bits)
         return self.coins[bits]
 
 
-def _going_on(scale: Fraction, lower: int) -> _Coin:
-    return _coin(exponential(2**lower / scale))  # type: ignore[arg-type]
+def _geometric(draw: int) -> int:
+    """G of an X."""
+    return draw if draw >= 0 else ~draw
 
 
 def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
@@ -181,60 +186,80 @@ def digits(scale: Fraction, top_bits: int, high_bits: int) -> Digits:
     low = max(0, lower - high_bits)
     edges, formula = _edges(scale, half, lower, low)
     # less than the chance of a top: so each keeps a part of the shared cells, and no two edges there are the same
-    cells = list(accumulate([after - before - 1 >> REST for before, after in pairwise(edges[: 2 * half])]))
-    moved = [cells[-1] - before for before in (0, *cells)] + [0] * (len(edges) - 2 * half)
+    cells = (np.diff(edges[: 2 * half]) - np.uint64(1) >> np.uint64(REST)).cumsum()
+    moved = np.zeros_like(edges)
+    moved[0], moved[1 : 2 * half] = cells[-1], cells[-1] - cells
     return Digits(
         scale=scale,
         half=half,
         lower=lower,
         low=low,
-        cells=cells,
-        edges=[edge + (distance << REST) for edge, distance in zip(edges, moved, strict=True)],
-        formula=lambda index: formula(index) + arb(moved[index]) / 2**FIELD,
+        cells=cells.tolist(),
+        edges=(edges + (moved << np.uint64(REST))).tolist(),
+        formula=lambda index: formula(index) + arb(int(moved[index])) / 2**FIELD,
         coins={},
     )
 
 
-def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[list[int], Callable[[int], arb]]:
+def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[Words, Callable[[int], arb]]:
     """⌊2⁶⁴·F⌋ for each edge F between two numbers, and the formula of an index.
 
     These are p·q/(1+q)·Q^m for m = N−1, …, 0, and p·(1 − Q^h/(1+q)) for h = 1, …, N. If k > 0, there follows for each
     value l of the high bits p·(n−l)/n + Σ_{i<l} w_i: w_i is the chance of high bits i and uniform low bits, of which
     p/n belongs to a uniform M.
     """
-    rate, step, base = 2**lower / scale, 2**low / scale, 1 << lower - low
+    unit, base = 1 / scale, 1 << lower - low
+    rate, step = 2**lower * unit, 2**low * unit
 
     def uniform(bits: int) -> arb:
         """2^bits·P(M = 2^bits − 1): the part of P(M < 2^bits) in which M is uniform."""
-        return (1 << bits) * _power(Fraction((1 << bits) - 1) / scale) * _missing(1 / scale) / _missing(rate)
+        return (1 << bits) * _power(((1 << bits) - 1) * unit) * _missing(unit) / _missing(rate)
 
     def formula(index: int) -> arb:
         if index < half:
-            return uniform(lower) * _power(1 / scale + (half - 1 - index) * rate) / (1 + _power(1 / scale))
+            return uniform(lower) * _power(unit + (half - 1 - index) * rate) / (1 + _power(unit))
         if index < 2 * half:
-            return uniform(lower) * (1 - _power((index - half + 1) * rate) / (1 + _power(1 / scale)))
+            return uniform(lower) * (1 - _power((index - half + 1) * rate) / (1 + _power(unit)))
         high = index - 2 * half
         return uniform(lower) * (base - high) / base + uniform(low) * _missing(high * step) / _missing(step)
 
-    below = _powers(lambda: formula(half - 1), rate, half)
-    above = _powers(lambda: uniform(lower) - formula(half - 1), rate, half + 1)
-    part = threshold(lambda: uniform(lower), _FIXED)
-    # a power is too small by at most 2m + 1 units: in each step one by its factor, and one by its own floor
-    lows = below[::-1] + [part + 1 - power - _SLACK for power in above[1:]]
-    total = 0
-    for high, power in enumerate(_powers(lambda: uniform(low), step, base if low else base - 1)) if lower else ():
-        # a sum of l powers is too small by at most l² ≤ 2²⁰ units
-        lows.append((part * (base - high) >> lower - low) + total)
-        total += power
-    return _floors(lows, formula), formula
+    part, first = threshold(lambda: uniform(lower), _FIXED), threshold(lambda: formula(half - 1), _FIXED)
+    tops = _rows(rate, half + 1)
+    lows = [_combined(0, 0, first, *tops)[half - 1 :: -1], _combined(part, 0, first - part, *tops)[1 : half + 1]]
+    if lower:
+        # the geometric series: p·(n−l)/n + c − c·e^(−l·2^s/t), where c, about T, is below 2⁷
+        series = threshold(lambda: uniform(low) / _missing(step) / 2**7, _FIXED) << 7
+        count = base if low else base - 1
+        lows.append(_combined(part + series, -(part >> lower - low), -series, *_rows(step, count))[:count])
+    return _floors(np.concatenate(lows), formula), formula
 
 
-def _floors(lows: list[int], formula: Callable[[int], arb]) -> list[int]:
-    """The first 64 bits of edges that lie above `lows`, in fixed point, by at most `_SLACK`."""
-    edges, limit, rest = [low >> 64 for low in lows], 2**64 - _SLACK, 2**64 - 1
-    for index in [index for index, low in enumerate(lows) if low & rest >= limit]:
+def _floors(lows: Words, formula: Callable[[int], arb]) -> Words:
+    """The first 64 bits of edges that lie above `lows`, of two words each, by at most `_SLACK`."""
+    edges = lows[:, 1].copy()
+    for index in (lows[:, 0] >= 2**64 - _SLACK).nonzero()[0].tolist():
         edges[index] = threshold(lambda index=index: formula(index), 64)  # type: ignore[misc]
     return edges
+
+
+def _combined(constant: int, slope: int, factor: int, row: int, steps: list[int]) -> Words:
+    """constant + slope·m + factor·e^(−rate·m) for m = 0, 1, …, in fixed point: a low and a high word of each.
+
+    With a constant 2²⁰ units are taken away, so that none is above the exact number (PROOF.md, section 6). Each product
+    is that of 32 numbers m, which stand side by side in one integer.
+    """
+    lift = (constant << _FIXED) - (_SLACK << _FIXED - 1 if constant else 0)
+    line, rise = lift * _ONES + (slope << _FIXED) * _RAMP, (_ROW * slope << _FIXED) * _ONES
+    rows = []
+    for step in steps:
+        rows.append((line + (factor * step >> _FIXED) * row & _ALL).to_bytes(_ROW * _SIDE, "little"))
+        line += rise
+    return np.frombuffer(b"".join(rows), "<u8").reshape(-1, _SIDE // 8)[:, -2:]
+
+
+def _rows(rate: Fraction, count: int) -> tuple[int, list[int]]:
+    """e^(−rate·m) for 32 numbers m from 0 on, side by side, and for every 32nd m of so many."""
+    return _side_by_side(_powers(rate, _ROW)), _powers(_ROW * rate, -(-count // _ROW))
 
 
 def _power(exponent: Fraction) -> arb:
@@ -246,11 +271,18 @@ def _missing(exponent: Fraction) -> arb:
     return -arb.expm1(arb(-exponent.numerator) / exponent.denominator)
 
 
-def _powers(first: Callable[[], arb], rate: Fraction, count: int) -> list[int]:
-    """first·e^(−rate·m) for m = 0, 1, …, in fixed point, never above the exact number."""
-    factor, power = threshold(lambda: _power(rate), _FIXED), threshold(first, _FIXED)
+def _powers(rate: Fraction, count: int) -> list[int]:
+    """e^(−rate·m) for m = 0, 1, …, in fixed point, never above the exact number."""
+    factor, power = threshold(lambda: _power(rate), _FIXED), 1 << _FIXED
     powers = []
     for _ in range(count):
         powers.append(power)
         power = power * factor >> _FIXED
     return powers
+
+
+def _side_by_side(numbers: Iterable[int]) -> int:
+    return int.from_bytes(b"".join(number.to_bytes(_SIDE, "little") for number in numbers), "little")
+
+
+_ONES, _RAMP, _ALL = _side_by_side([1] * _ROW), _side_by_side(range(_ROW)), (1 << 8 * _ROW * _SIDE) - 1

@@ -37,7 +37,7 @@ _KEY_BYTES, _NONCE_BYTES = 32, 16
 _BYTES_PER_KEY = 16 * 2**32
 _WIPE_ON_FORK = 18
 """MADV_WIPEONFORK in Linux's mman-common.h; Python's mmap has no name for it."""
-_ZEROS = bytes(8 * 2**17)
+_ZEROS = memoryview(bytes(8 * 2**17))
 """The plaintext: encrypting zeros gives the keystream itself, 128 Ki words at a time."""
 
 
@@ -65,7 +65,7 @@ class Keystream:
         for start in range(0, len(out), len(_ZEROS)):
             part = out[start : start + len(_ZEROS)]
             self._take(len(part))
-            self._encrypt_into(_ZEROS if len(part) == len(_ZEROS) else _ZEROS[: len(part)], part)
+            self._encrypt_into(_ZEROS[: len(part)], part)
 
     def more(self) -> int:
         self._take(8)

@@ -1,7 +1,7 @@
 """A list of the draws of a release, which a proof of the release is about.
 
 Inside `noting` every public sampler of this package notes its law, its parameter and the number of draws before it
-draws. The drawn numbers are not noted.
+draws, and a choice also its cells with their exponents. The drawn numbers are not noted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
@@ -19,6 +19,8 @@ class Noted:
     parameter: Any
     """The scale of discrete Laplace noise, the unit of a choice's exponents, or the probability of a coin."""
     count: int
+    runs: Any = field(default=None, compare=False)
+    """The cells that are chosen among (`choice.Runs`)."""
 
 
 _notes: ContextVar[list[Noted] | None] = ContextVar("notes", default=None)
@@ -34,8 +36,8 @@ def noting() -> Iterator[list[Noted]]:
         _notes.reset(token)
 
 
-def note(law: Literal["laplace", "choice", "coin"], parameter: Any, count: int = 1) -> None:
+def note(law: Literal["laplace", "choice", "coin"], parameter: Any, count: int = 1, runs: Any = None) -> None:
     """Note draws, inside `noting`."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(Noted(law, parameter, count))
+        notes.append(Noted(law, parameter, count, runs))

@@ -4,7 +4,7 @@ A block of draws reads 16 bits of V for each draw, looks the top up in a table o
 with uniform bits. About 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
 bits of V find the number in a table of smaller parts, or by a search among the 64-bit edges where an edge divides the
 part, and one by one where even that is open. The draws that are an excess get their lower bits from the number, and a
-new top. All of it is integers: the law is that of the numbers, bit for bit.
+new top by 16 bits that were not used. All of it is integers: the law is that of the numbers, bit for bit.
 
 `add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
 the data raises.
@@ -13,6 +13,7 @@ the data raises.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ BLOCK = 2**20
 PART = 2**15
 """Draws per look-up: 1 MB with the indices and the table, which stays in the cache of a core."""
 
-_WIDE_PART = 2**18
+_WIDE_PART = 2**16
 """The same with several threads, which wait for Python's lock at the ends of smaller parts."""
 
 _THREAD_SHARE = 2**18
@@ -55,7 +56,7 @@ _FEW = 6
 """Up to so many draws are made one by one: arrays would cost more than they save."""
 
 _FEW_SHARED = 12
-"""The same for draws in shared cells, and for new tops."""
+"""The same for draws in shared cells."""
 
 _FAR = 2**62
 """Two integers below this in size have a sum in int64."""
@@ -122,10 +123,7 @@ def _fill_here(out: Integers, scale: Fraction, entropy: Entropy, part: int | Non
     """Overwrite `out` with exact draws, block by block, with so many draws per look-up."""
     table = _table(scale)
     for start in range(0, out.size, BLOCK):
-        block = out[start : start + BLOCK]
-        positions, numbers = table.tops(block, table.whole.lower, entropy, part)
-        if positions.size:
-            block[positions] = table.excesses(numbers, block[positions], entropy)
+        table.fill(out[start : start + BLOCK], entropy, part or PART)
 
 
 def _narrowest(bits: int) -> type[np.integer[Any]]:
@@ -133,9 +131,9 @@ def _narrowest(bits: int) -> type[np.integer[Any]]:
     return np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.int64
 
 
-def _room(count: int, dtype: Any) -> Integers:
-    """Memory for so many random integers of that type."""
-    return np.empty(-(-count * np.dtype(dtype).itemsize // 8), np.int64)
+def _words(count: int, dtype: Any) -> int:
+    """How many words of 64 bits hold so many integers of that type."""
+    return -(-count * int(np.dtype(dtype).itemsize) // 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +153,65 @@ class _Table:
     values: Integers
     """What each number puts into X, 0 for the ends of the tops and the excesses."""
 
-    def tops(self, out: Integers, bits: int, entropy: Entropy, size: int | None = None) -> tuple[Indices, Indices]:
-        """Overwrite `out` with tops and so many uniform bits; the positions of excesses and their numbers come back.
+    def fill(self, out: Integers, entropy: Entropy, size: int) -> None:
+        """Overwrite a block with exact draws."""
+        positions, cells = self._look_up(out, entropy, size)
+        positions, numbers, cells = self._settle(out, positions, cells, entropy)
+        if positions.size:
+            out[positions] = self._excesses(numbers, out[positions], entropy) ^ self._new_tops(cells, entropy)
+
+    def _look_up(self, out: Integers, entropy: Entropy, size: int) -> tuple[Indices, Fields]:
+        """Overwrite `out` with tops and uniform bits; the positions of shared cells and the cells come back.
 
         These positions have the uniform bits and no top.
         """
-        size, narrowest = size or PART, _narrowest(bits)
-        parts, cells = [], []
+        bits, narrow, narrowest = self.whole.lower, self.cells.dtype, _narrowest(self.whole.lower)
+        positions, cells = [], []
         for start in range(0, out.size, size):
             part = out[start : start + size]
             if start == 0 or part.size < size:
-                words, lowest = _room(part.size, np.uint16), _room(part.size if bits else 0, narrowest)
-                indices, tops = np.empty(part.size, np.intp), np.empty(part.size, self.cells.dtype)
+                first = _words(part.size, np.uint16)
+                words = np.empty(first + (_words(part.size, narrowest) if bits else 0), np.int64)
+                fields = words[:first].view(np.uint16)[: part.size]
+                random = words[first:].view(narrowest)[: part.size]
+                tops, uniform = np.empty(part.size, narrow), np.empty(part.size, narrow)
             entropy.fill(words)
-            fields = words.view(np.uint16)[: part.size]
-            np.copyto(indices, fields)
-            self.cells.take(indices, out=tops, mode="wrap")  # 16 bits are always an index, and wrap is the fastest mode
-            positions = (fields >= self.shared).nonzero()[0]
-            parts.append(positions + start)
-            cells.append(fields[positions])
+            np.copyto(part, fields)  # as indices, of which `part` has room for one each
+            self.cells.take(part, out=tops, mode="wrap")  # 16 bits are always an index, and wrap is the fastest mode
+            shared = (fields >= self.shared).nonzero()[0]
+            cells.append(fields[shared])
+            shared += start
+            positions.append(shared)
             if bits:
-                entropy.fill(lowest)
-                uniform = lowest.view(narrowest)[: part.size]
-                np.bitwise_and(uniform, 2**bits - 1, uniform)
-                np.bitwise_xor(tops, uniform, part)
-            else:
-                np.copyto(part, tops)
-        positions, numbers = np.concatenate(parts), self._numbers(np.concatenate(cells), entropy)
+                np.bitwise_and(random, 2**bits - 1, random)
+                np.copyto(uniform, random, casting="unsafe")
+                np.bitwise_xor(tops, uniform, tops)
+            np.copyto(part, tops)
+        return np.concatenate(positions), np.concatenate(cells)
+
+    def _settle(
+        self, out: Integers, positions: Indices, cells: Fields, entropy: Entropy
+    ) -> tuple[Indices, Indices, Fields]:
+        """XOR the tops of shared cells to `out`; of excesses the positions, the numbers, and new cells come back."""
+        if positions.size == 0:
+            return positions, positions, cells
+        numbers, cells = self._numbers(cells, entropy)
         out[positions] ^= self.values[numbers]
         last = 2 * self.whole.half
         for index in ((numbers == 0) | (numbers == last)).nonzero()[0].tolist():
             out[positions[index]] ^= self.whole.top(int(numbers[index]), entropy.more)
         above = (numbers > last).nonzero()[0]
-        return positions[above], numbers[above]
+        return positions[above], numbers[above], cells[above]
 
-    def _numbers(self, cells: Fields, entropy: Entropy) -> Indices:
-        """The numbers of V that begin with these shared cells."""
-        if cells.size < _FEW_SHARED:
-            return np.array([self.whole.number(cell, entropy.more) for cell in cells.tolist()], np.intp)
+    def _numbers(self, cells: Fields, entropy: Entropy) -> tuple[Indices, Fields]:
+        """The numbers of V that begin with these shared cells, and a new cell beside each."""
         more = np.empty(cells.size, np.int64)
         entropy.fill(more)
         words = cells.astype(np.uint64) << REST | more.view(np.uint64) >> FIELD
+        if cells.size < _FEW_SHARED:
+            settled, edges = self.whole.settled, self.whole.edges
+            alone = [settled(bisect_right(edges, word), word, entropy.more) for word in words.tolist()]
+            return np.array(alone, np.intp), more.astype(np.uint16)
         parts = words - (self.shared << REST) >> self.width
         numbers = self.parts.take(parts.view(np.int64)).astype(np.intp)
         divided = (numbers < 0).nonzero()[0]
@@ -204,22 +220,24 @@ class _Table:
         for index in (self.edges[searched - 1] == words).nonzero()[0].tolist():
             searched[index] = self.whole.settled(int(searched[index]), int(words[index]), entropy.more)
         numbers[divided] = searched
-        return numbers
+        return numbers, more.astype(np.uint16)
 
-    def excesses(self, numbers: Indices, uniform: Integers, entropy: Entropy) -> Integers:
-        """X of these numbers, each with the lowest of its uniform bits and a new top."""
+    def _excesses(self, numbers: Indices, uniform: Integers, entropy: Entropy) -> Integers:
+        """The bits below the top of these numbers, each with the lowest of its uniform bits."""
         whole, last = self.whole, self.edges.size
-        draws = uniform & (1 << whole.low) - 1 | numbers - (2 * whole.half + 1) << whole.low
+        lower = uniform & (1 << whole.low) - 1 | numbers - (2 * whole.half + 1) << whole.low
         for index in (numbers == last).nonzero()[0].tolist() if whole.low else ():
-            draws[index] = whole.excess(last, 0, entropy.more)
-        waiting = np.arange(draws.size)
-        while waiting.size >= _FEW_SHARED:
-            tops = np.empty(waiting.size, np.int64)
-            again, _ = self.tops(tops, 0, entropy)
-            draws[waiting] ^= tops
-            waiting = waiting[again]
-        draws[waiting] ^= np.array([whole.new_top(entropy.more) for _ in waiting], np.int64)
-        return draws
+            lower[index] = whole.excess(last, 0, entropy.more)
+        return lower
+
+    def _new_tops(self, cells: Fields, entropy: Entropy) -> Integers:
+        """The tops of these cells; numbers that are an excess are drawn again."""
+        tops, positions = np.zeros(cells.size, np.int64), np.arange(cells.size)
+        while positions.size:
+            tops[positions] = self.cells[cells]
+            shared = (cells >= self.shared).nonzero()[0]
+            positions, _, cells = self._settle(tops, positions[shared], cells[shared], entropy)
+        return tops
 
 
 @lru_cache(maxsize=8)

@@ -35,7 +35,7 @@ from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
-from discreet.release.design import columns
+from discreet.release.design import PART
 from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large_file
 from discreet.release.statistics.counts import CountDesign
@@ -45,8 +45,7 @@ from discreet.release.statistics.moments import MomentDesign
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
-_CELLS = 2**16  # cells that are drawn and estimated at a time: the fixed cost of a part is that of some hundred cells
-_PARTS = 2**4  # parts in one row group of the file
+_PARTS = 4  # parts in one row group of the file: larger groups need more memory, and take no less time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -118,9 +117,9 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(record_path, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        tables = even(ahead(batches_of(plan, plan.fetched())), _CELLS * _PARTS)
+        tables = even(ahead(batches_of(plan, plan.fetched())), PART * _PARTS)
         first = next(tables)
-        write_parquet(draft, first.schema, chain([first], tables), arrow_types=False)
+        write_parquet(draft, first.schema, chain([first], tables), public=True)
         return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)
@@ -151,10 +150,9 @@ def unstreamed(plan: Plan) -> str | None:
 def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
     """The rows of the answer, part by part."""
     keys = _keys(plan)
-    for start in range(0, plan.cells, _CELLS):
-        stop = min(plan.cells, start + _CELLS)
-        part = slice(start, stop)
-        numbers = _numbers(plan, fetched.map(lambda totals, part=part: [total[part] for total in totals]))  # type: ignore[misc]
+    for start in range(0, plan.cells, PART):
+        stop = min(plan.cells, start + PART)
+        numbers = plan.numbers(fetched, slice(start, stop))
         fields, arrays = [], []
         for name, output in plan.query.outputs:
             inner = output.name  # type: ignore[union-attr]
@@ -171,17 +169,10 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:
     """The labels of some rows; few labels are a dictionary, which is copied and written with every part."""
     indices = np.arange(start, stop) // stride % len(labels)
-    if len(labels) <= _CELLS:
+    if len(labels) <= PART:
         return pa.DictionaryArray.from_arrays(indices.astype(np.int32), labels)
     first, last = indices[[0, -1]].tolist()
     return labels[first : last + 1] if stride == 1 and first <= last else labels.take(pa.array(indices))
-
-
-def _numbers(plan: Plan, exact: Exact[Any]) -> dict[str, Any]:
-    numbers: dict[str, Any] = {}
-    for share, part in zip(plan.shares, exact.split(plan.sizes), strict=True):
-        numbers |= columns(share.design, part, share.terms, share.epsilon, plan.level)
-    return numbers
 
 
 def _array(column: Any) -> pa.Array:

@@ -258,21 +258,25 @@ def write_columns(
     return rows
 
 
-def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, arrow_types: bool = True) -> None:
+def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, public: bool = False) -> None:
     """Write batches or tables as Parquet, where small integers take 1 to 2 bytes.
 
-    Without `arrow_types` a reader sees plain Parquet types: texts instead of Arrow's dictionaries.
+    Columns that may be missing are kept from the source. If they are `public` keys, they are compressed, and a reader
+    sees plain Parquet types: texts instead of Arrow's dictionaries.
     """
     whole = [field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)]
+    kept = [field for field in schema if field.nullable]
+    listed = [field.name for field in kept if not public or pa.types.is_dictionary(field.type)]
     # delta encoding is as small as zstd here, and three times as fast
     with parquet.ParquetWriter(
         file,
         schema,
-        compression="none",
-        use_dictionary=[field.name for field in schema if field.nullable],
+        # compressed keys take less time to hash and to write than they take to compress
+        compression={field.name: "snappy" if public and field.nullable else "none" for field in schema},
+        use_dictionary=listed,
         column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
         write_statistics=False,
-        store_schema=arrow_types,
+        store_schema=not public,
     ) as writer:
         for batch in batches:
             writer.write(batch, row_group_size=BATCH)

@@ -25,7 +25,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -239,7 +239,8 @@ def content_of(anchor: Anchor) -> bytes:
 
 
 def _values(anchor: Anchor, study: str) -> dict[str, object]:
-    return {**asdict(anchor.heads[study]), "points": anchor.points[study]}
+    head = anchor.heads[study]
+    return {**{part: getattr(head, part) for part in head.__slots__}, "points": anchor.points[study]}
 
 
 def _line(value: dict[str, object]) -> bytes:

@@ -9,9 +9,13 @@ adds the noise. Counts and cumulative counts are in `statistics.counts`, sums, m
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -31,6 +35,10 @@ Item: TypeAlias = tuple[Any, Any, Any]
 Columns: TypeAlias = tuple[Any, Any, Any]
 """The numbers of all groups, and the lower and upper ends of their intervals: arrays, or lists of a few."""
 
+PART = 2**16
+"""Groups that are drawn and estimated at a time: their arrays stay in the cache of a core, which halves the time. The
+fixed cost of a part is that of some hundred groups."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -40,22 +48,47 @@ class Estimate:
     ends: Callable[[Fraction], tuple[Any, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+Error: TypeAlias = tuple[str, float | None]
+"""An error in words, and as the half-width of the interval for groups of the given size; None if it depends on data."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
     """What a plan says about an aggregate before its release."""
 
     name: str
     sensitivity: Fraction
     scale: Fraction
-    within: str
-    reach: float | None
-    """The half-width of the interval for groups of the given size; None if it depends on the data."""
+    error: Error | Callable[[], Error]
+    """A function where the error takes long to compute and a release does not need it."""
     sized: bool = False
     """Whether the half-width is known once a size is given."""
     step: Fraction = Fraction(1)
     """Released numbers are multiples of this, before any arithmetic."""
     noise: tuple[Fraction, ...] = ()
     """The scales of the draws whose sum is the error, for counts and sums."""
+
+    @cached_property
+    def _error(self) -> Error:
+        return self.error() if callable(self.error) else self.error
+
+    def __eq__(self, other: object) -> bool:
+        names = [part.name for part in fields(self) if part.name != "error"]
+        return isinstance(other, Line) and all(
+            getattr(self, name) == getattr(other, name) for name in (*names, "_error")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def within(self) -> str:
+        """The error in words."""
+        return self._error[0]
+
+    @property
+    def reach(self) -> float | None:
+        """The half-width of the interval for groups of the given size; None if it depends on the data."""
+        return self._error[1]
 
 
 class Released(Protocol):
@@ -89,6 +122,19 @@ def columns(
     """The released numbers of all groups by name, with the ends of their intervals."""
     estimates = design.estimate(exact, terms, epsilon, confidence)
     return {name: (estimate.values, *estimate.ends(confidence)) for name, estimate in estimates.items()}
+
+
+def in_parts(work: Callable[[slice], dict[str, Columns]], cells: int) -> dict[str, Columns]:
+    """The numbers of all groups, of which `work` computes one part, on all cores."""
+    parts = [slice(start, start + PART) for start in range(0, cells, PART)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(min(cores, len(parts))) as pool:
+        numbers = [future.result() for future in [pool.submit(copy_context().run, work, part) for part in parts]]
+    # removed from its part when it is joined, so that a number is in memory once
+    return {
+        name: tuple(map(np.concatenate, zip(*(part.pop(name) for part in numbers), strict=True)))  # type: ignore[misc]
+        for name in list(numbers[0])
+    }
 
 
 def items(

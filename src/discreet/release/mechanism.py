@@ -254,7 +254,12 @@ def _noisy_array(totals: Integers, step: int, noise: NDArray[Any]) -> Integers:
     exact = totals.array
     if not (near(exact, 2**60) and near(noise, 2**60 // step)):
         exact, noise = exact.astype(object), noise.astype(object)
-    return Integers(exact + noise if step == 1 else step * ((2 * exact + step) // (2 * step) + noise))
+    if step == 1:
+        return Integers(exact + noise)
+    bits = step.bit_length()  # a step is a power of two, and a division would take longer than all the rest
+    noisy = (2 * exact + step >> bits) + noise
+    noisy <<= bits - 1
+    return Integers(noisy)
 
 
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:

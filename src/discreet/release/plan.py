@@ -25,6 +25,7 @@ from discreet import views
 from discreet.ask import query as questions
 from discreet.ask.notes import notes
 from discreet.ask.query import Moment, Named, Query
+from discreet.calibrate.grid import floor_log2
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, one_line
@@ -32,7 +33,7 @@ from discreet.formats import finite, left_shown, shown, table_lines
 from discreet.records import Record, array_of, keys_of, software, today
 from discreet.release.account import answered, entry_of
 from discreet.release.answer import Answer
-from discreet.release.design import Line, columns, items
+from discreet.release.design import PART, Columns, Line, columns, in_parts, items
 from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large
 from discreet.release.split import Share, of_everybody, shared
@@ -47,6 +48,8 @@ REPORTS = "discreet.report."
 
 LEAST_DOUBT = Fraction(1, 10**12)
 """Of one interval: 1 − confidence must be a float with some digits."""
+
+_SUMS = CountDesign | MomentDesign | JointDesign
 
 if TYPE_CHECKING:
     from discreet.files.answer_file import AnswerFile
@@ -167,7 +170,7 @@ class Plan:
     def checked(self) -> Plan:
         """The plan itself, if it can be released: what would fail after the spend is refused here.
 
-        Every scale and radius is computed, and a table of one empty group is released and written down.
+        Every scale is computed, and a table of one empty group is released and written down.
         """
         if 1 - self.level < LEAST_DOUBT:
             raise InvalidParameter(
@@ -177,7 +180,7 @@ class Plan:
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             for share in self.shares:
-                _json(_rehearsed(cast(Any, share.design), share.terms, share.epsilon, self.level))
+                _rehearse(cast(Any, share.design), share.terms, _rehearsed_epsilon(share), self.level)
             return self
         raise InvalidParameter(
             "these bounds, epsilon and confidence give numbers that cannot be written down: choose less extreme ones"
@@ -185,11 +188,21 @@ class Plan:
 
     def _answered(self, blank: Record) -> bytes:
         """Read, draw, and write down everything that may be known; `blank` is what was known before."""
-        numbers: dict[str, Any] = {}
-        for share, part in zip(self.shares, self.fetched().split(self.sizes), strict=True):
-            for name, three in columns(share.design, part, share.terms, share.epsilon, self.level).items():
-                numbers[name] = tuple(finite(array_of(column)) for column in three)
+        work = partial(self.numbers, self.fetched())
+        # choices are made in all groups at once
+        whole = self.cells <= PART or any(isinstance(m, Cells) for s in self.shares for m in s.design.measures())
+        released = work() if whole else in_parts(work, self.cells)
+        numbers: Any = {name: tuple(finite(array_of(column)) for column in three) for name, three in released.items()}
         return replace(blank, numbers=numbers).pack()
+
+    def numbers(self, exact: Exact[list[Any]], cells: slice | None = None) -> dict[str, Columns]:
+        """The released numbers of some cells, or of all, by name, with the ends of their intervals."""
+        if cells is not None:
+            exact = exact.map(lambda totals: [total[cells] for total in totals])
+        numbers: dict[str, Columns] = {}
+        for share, part in zip(self.shares, exact.split(self.sizes), strict=True):
+            numbers |= columns(share.design, part, share.terms, share.epsilon, self.level)
+        return numbers
 
     def _blank(self) -> Record:
         """The record without its numbers."""
@@ -319,17 +332,21 @@ def error_heading(plan: Plan | ReportPlan) -> str:
     return f"error ({float(plan.confidence) * 100:g} %{', all together' if plan.simultaneous else ''})"
 
 
-def _json(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+def _rehearsed_epsilon(share: Share) -> Fraction:
+    """The ε at which a share is rehearsed: of sums, the next lower power of two, with at most twice the noise.
+
+    All ε between two powers share the rehearsal. A range within a factor of two of the largest float may be refused.
+    """
+    return Fraction(2) ** floor_log2(share.epsilon) if isinstance(share.design, _SUMS) else share.epsilon
 
 
 @lru_cache(maxsize=512)
-def _rehearsed(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) -> dict[str, Any]:
-    """What a design makes of one empty group; choices of ranks are alike in all groups, and only tried in one."""
-    if terms.cells > 1 and not isinstance(design, CountDesign | MomentDesign | JointDesign):
-        return {}
+def _rehearse(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) -> None:
+    """Release one empty group and write it down; choices of ranks are alike in all groups, and only tried in one."""
+    if terms.cells > 1 and not isinstance(design, _SUMS):
+        return
     points = tuple(item.value.grid.width + 1 if isinstance(item, Cells) else 0 for item in design.measures())
-    return items(design, _empty(points), terms, epsilon, level)
+    json.dumps(items(design, _empty(points), terms, epsilon, level), allow_nan=False)
 
 
 @lru_cache(maxsize=64)

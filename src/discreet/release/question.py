@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from discreet.parameters import (
     exact_number,
     quote,
 )
-from discreet.release.design import Estimate, Released
+from discreet.release.design import Estimate, Released, Secret
 from discreet.release.intervals.spreads import Spread, constant, plain, single, vector
 from discreet.release.release import Release, Vector, fields_of
 from discreet.release.statistics.counts import CountDesign, TreeDesign
@@ -160,11 +160,15 @@ class Question:
     def estimates(self, design: Released, confidence: Fraction = USUAL) -> Mapping[str, Estimate]:
         """The estimates that a design releases from the column."""
         noted, measures = _noted.get(), design.measures()
+
+        def release(exact: Secret) -> Mapping[str, Estimate]:
+            return design.estimate(exact, self.terms, self.epsilon, confidence)
+
         if noted is not None:
-            noted.append((design, self.epsilon))
+            noted.append((design, self.epsilon, release))
         for grid in dict.fromkeys(measure.value.grid for measure in measures if hasattr(measure, "value")):
             marked(grid)
-        return design.estimate(engine.fetch(self.data, measures), self.terms, self.epsilon, confidence)
+        return release(engine.fetch(self.data, measures))
 
     def released(
         self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
@@ -183,13 +187,16 @@ class Question:
         return Quantiles(_VALUES, shares, *self.bounds, self.data.whole, self.missing)
 
 
-_noted: ContextVar[list[tuple[Released, Fraction]] | None] = ContextVar("designs", default=None)
+NotedDesign: TypeAlias = tuple[Released, Fraction, Callable[[Secret], Any]]
+"""A design, its ε, and what makes its release of exact integers."""
+
+_noted: ContextVar[list[NotedDesign] | None] = ContextVar("designs", default=None)
 
 
 @contextmanager
-def noting_designs() -> Iterator[list[tuple[Released, Fraction]]]:
-    """The designs that are released in the block, each with its ε."""
-    designs: list[tuple[Released, Fraction]] = []
+def noting_designs() -> Iterator[list[NotedDesign]]:
+    """The designs that are released in the block."""
+    designs: list[NotedDesign] = []
     token = _noted.set(designs)
     try:
         yield designs

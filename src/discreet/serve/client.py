@@ -315,8 +315,8 @@ def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _line(line: Mapping[str, Any]) -> Line:
-    fields = _fields(line, ("name", "within", "reach", "sized"), ("sensitivity", "scale", "step"))
-    return Line(noise=tuple(map(Fraction, line["noise"])), **fields)
+    fields = _fields(line, ("name", "sized"), ("sensitivity", "scale", "step"))
+    return Line(error=(line["within"], line["reach"]), noise=tuple(map(Fraction, line["noise"])), **fields)
 
 
 def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) -> dict[str, Any]:

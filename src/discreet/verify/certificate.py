@@ -6,11 +6,11 @@
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
 
 The bound is Σ over all parts of `Part.loss`, in fractions. It follows from what one unit can change and from the
-scales, steps and rates that the release code draws with: the code runs on zeros, and its draws are recorded. ε is only
-compared with the bound. `check` starts from the inputs in the file and recomputes everything else: a file that differs,
-or whose bound exceeds its ε, is refused. A certificate covers the noise and the designs. It does not cover the engine,
-which turns rows into integers (`replay` and the engine's own checks do), nor the sampler, which tests compare with its
-law value by value, nor the authorship of the file.
+scales, steps and rates that the release code draws with: the code runs on zeros, choices also on small tables with and
+without a unit, and its draws are recorded. ε is only compared with the bound. `check` starts from the inputs in the
+file and recomputes everything else: a file that differs, or whose bound exceeds its ε, is refused. A certificate covers
+the noise and the designs. It does not cover the engine, which turns rows into integers (`replay` and the engine's own
+checks do), nor the sampler, which tests compare with its law value by value, nor the authorship of the file.
 """
 
 from __future__ import annotations

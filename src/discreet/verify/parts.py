@@ -2,15 +2,17 @@
 
 The release code runs on zeros, and its calls to the samplers are recorded (`recorded`): they give the scales, steps and
 rates. All ways to release are run (to a table and to a file, with and without a ledger, numbers, lists and arrays), and
-must draw the same. The laws and the limits of a unit come from the policy and the question alone, so that a wrong scale
-cannot change the law that it is checked against. No data is read.
+must draw the same. Totals and choices are also tried with rows (`joint`, `choices`). The laws and the limits of a unit
+come from the policy and the question alone, so that a wrong scale cannot change the law that it is checked against. No
+data is read.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -27,12 +29,11 @@ from discreet.engines.integers import column
 from discreet.errors import InvalidParameter
 from discreet.files.answer_file import batches_of, unstreamed
 from discreet.parameters import exact_count, exact_epsilon, exact_neighbors, exact_sensitivity, quote
-from discreet.release.design import Released
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
 from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.profiles.plan import LEAST, ProfilePlan
-from discreet.release.question import noting_designs
+from discreet.release.question import NotedDesign, noting_designs
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
 from discreet.release.statistics.counts import CountDesign, HistogramDesign, KnownCount, TreeDesign
@@ -40,6 +41,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.release.statistics.response import randomized_response
+from discreet.verify.choices import require_costs
 from discreet.verify.joint import joint_law, report_law, require_report_totals, require_totals
 from discreet.verify.loss import Part
 from discreet.verify.recorded import Draw, recorded, recording
@@ -93,9 +95,11 @@ def _parts_of_profile(plan: ProfilePlan) -> list[Part]:
     parts = []
     for design in plan.designs:
         about = _about(plan.study.policy, design.name, plan.share, design.cells)
+        release = partial(plan.drawn, design)
         with recording() as draws:
-            plan.drawn(design, Exact([[0] * design.cells]))
-        parts += _parts(design, draws, about, {}, everybody=False, row_is_unit=plan.study.policy.unit_column is None)
+            release(Exact([[0] * design.cells]))
+        row_is_unit = plan.study.policy.unit_column is None
+        parts += _parts(design, release, draws, about, {}, everybody=False, row_is_unit=row_is_unit)
         _nothing_more(draws, about)
     return parts
 
@@ -125,17 +129,32 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
     everybody &= plan.study.engine.public_size
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
+
+    def release(exact: Exact[Any]) -> Any:
+        return replace(plan, shares=(share,)).numbers(exact, slice(None))
+
     with recording() as draws:
-        share.design.estimate(Exact(_zero_totals(share, plan)), share.terms, share.epsilon, plan.level)
-    parts = _parts(share.design, draws, about, titles, everybody=everybody, row_is_unit=policy.unit_column is None)
+        release(Exact(_zero_totals(share, plan)))
+    row_is_unit = policy.unit_column is None
+    parts = _parts(share.design, release, draws, about, titles, everybody=everybody, row_is_unit=row_is_unit)
     _nothing_more(draws, about)
     return parts
 
 
 def _parts(  # noqa: PLR0911 - one for each design
-    design: object, draws: list[Draw], about: About, titles: Mapping[str, str], *, everybody: bool, row_is_unit: bool
+    design: object,
+    release: Callable[[Exact[Any]], Any],
+    draws: list[Draw],
+    about: About,
+    titles: Mapping[str, str],
+    *,
+    everybody: bool,
+    row_is_unit: bool,
 ) -> list[Part]:
-    """The parts of a design, from the draws; `everybody`: no row is left out; `row_is_unit`: every row is a unit."""
+    """The parts of a design, from the draws of its release of zeros.
+
+    `everybody`: no row is left out; `row_is_unit`: every row is a unit.
+    """
     match design:
         case KnownCount():
             _require(everybody and (isinstance(design.of, CountUnits) or (row_is_unit and design.of.of is None)), about)
@@ -175,7 +194,10 @@ def _parts(  # noqa: PLR0911 - one for each design
             share = about["epsilon"] / len(design.names)
             kinds = 3 if isinstance(design, QuantileDesign) and design.bracketed else 1
             descriptions = [{**about, "statistic": titles[name], "epsilon": share} for name in design.names]
-            return [part for fields in descriptions for part in _choices(draws, fields, kinds)]
+            choices = draws[: kinds * len(descriptions)]
+            parts = [part for fields in descriptions for part in _choices(draws, fields, kinds)]
+            require_costs(release, design.grid.width + 1, choices, parts)
+            return parts
         case TreeDesign():
             _require_measures(design, (Cells,), about)
             draw = _next(draws, "tree", about)
@@ -267,11 +289,11 @@ def _noisy(draws: list[Draw], about: About, law: str, facts: dict[str, Fraction]
 
 def _choices(draws: list[Draw], about: About, kinds: int) -> list[Part]:
     """A single choice, or two for a bracket and one for the value within it; the same in every group."""
-    rates = [_next(draws, "choice", about).rates(about.get("cells", 1)) for _ in range(kinds)]
+    terms = [_next(draws, "choice", about).terms for _ in range(kinds)]
     share = Fraction(1) if kinds == 1 else VALUE_PART
     choices = [*((f", {side} end", (1 - share) / 2) for side in ("lower", "upper")), ("", share)][-kinds:]
     parts = []
-    for (suffix, part), (rank, over, under) in zip(choices, rates, strict=True):
+    for (suffix, part), (rank, _, over, under, *_) in zip(choices, terms, strict=True):
         facts = {"share": rank, "over": over, "under": under}
         fields = {**about, "statistic": f"{about['statistic']}{suffix}", "epsilon": about["epsilon"] * part}
         parts.append(Part(**fields, law="choice", facts=facts))
@@ -313,19 +335,17 @@ def certified_twin(statistic: str, *, epsilon: Any, **parameters: Any) -> tuple[
     return release, parts
 
 
-def _parts_of_column(
-    designs: list[tuple[Released, Fraction]], draws: list[Draw], about: About, *, everybody: bool
-) -> Iterator[Part]:
+def _parts_of_column(designs: list[NotedDesign], draws: list[Draw], about: About, *, everybody: bool) -> Iterator[Part]:
     """The parts of the designs of a call, run with and without a ledger; their ε must add up to the call's ε."""
     on_ledger, without = designs[: len(designs) // 2], designs[len(designs) // 2 :]
-    shares = [epsilon for _, epsilon in on_ledger]
-    if shares != [epsilon for _, epsilon in without] or sum(shares, Fraction()) != about["epsilon"]:
+    shares = [epsilon for _, epsilon, _ in on_ledger]
+    if shares != [epsilon for _, epsilon, _ in without] or sum(shares, Fraction()) != about["epsilon"]:
         raise InvalidParameter(f"the designs of {about['statistic']} must add up to its ε, with a ledger and without")
-    for design, epsilon in on_ledger:
+    for design, epsilon, release in on_ledger:
         title = about["statistic"] if len(on_ledger) == 1 else ", ".join(design.names)
         titles = dict.fromkeys(design.names, title)
         fields = {**about, "statistic": title, "epsilon": epsilon}
-        yield from _parts(design, draws, fields, titles, everybody=everybody, row_is_unit=True)
+        yield from _parts(design, release, draws, fields, titles, everybody=everybody, row_is_unit=True)
 
 
 _SHAPE = {"n", "whole", "nullable"}  # of a column: its length, whether it has integers, whether a value can be missing

@@ -1,7 +1,8 @@
-"""The draws of a release, recorded while the release code runs on zeros and without an account.
+"""The draws of a release, recorded while the release code runs on integers of this package, without an account.
 
 A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of their
-arguments (`draw.noted`). Scales are read from the notes alone: they are what is really drawn.
+arguments (`draw.noted`). Scales and the costs of cells are read from the notes alone: they are what is really drawn.
+What a choice returns is decided here, not drawn, as the terms of later choices follow from it: points from a bracket.
 A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must draw the same.
 """
 
@@ -13,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import lcm
 from typing import Any, TypeVar
 
-from discreet.draw.choice import common_unit
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.draw.noted import Noted, noting
+from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 from discreet.release.tape import Tape, taping
 
@@ -47,31 +50,74 @@ class Draw:
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
         return tuple(map(min, columns))
 
-    def rates(self, groups: int) -> tuple[Fraction, Fraction, Fraction]:
-        """The share of a choice in so many groups, and its rates per rank above and below the share."""
-        share, offset, over, under, *_ = self.terms
-        _, above, below = common_unit(over, under)
-        if {note.law for note in self.notes} != {"choice"} or sum(note.count for note in self.notes) != groups:
-            raise InvalidParameter("a draw of a choice must be one exact choice in every group")
-        rank = max(note.parameter for note in self.notes) * lcm(share.denominator, offset.denominator)
-        return share, rank * above, rank * below
+    def costs(self, groups: int, group: int) -> tuple[Fraction, NDArray[np.int64]]:
+        """The unit of a choice in so many groups, and the exponents of all cells of one group."""
+        if sum(note.count for note in self.notes) != groups:
+            raise _no_choice()
+        ends = [*accumulate(note.count for note in self.notes)]
+        note = self.notes[bisect_right(ends, group)]
+        runs, row = note.runs, group - ends[bisect_right(ends, group)] + note.count
+        part = slice(*np.append(runs.rows, runs.sizes.size)[row : row + 2])
+        sizes, index = runs.sizes[part], np.arange(runs.sizes.size)[part]
+        numbers = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        cells, exponents = runs.cell(np.repeat(index, sizes), numbers), np.empty(numbers.size, np.int64)
+        if not np.array_equal(np.bincount(cells, minlength=cells.size), np.ones(cells.size)):
+            raise InvalidParameter("a choice must have each cell once")
+        exponents[cells] = np.repeat(runs.exponents[part], sizes)
+        return note.parameter, exponents
+
+
+class Watched(Exact[Any]):
+    """Integers that are noted when they are opened."""
+
+    __slots__ = ("_notes", "_value")
+
+    def __init__(self, value: Any, notes: list[Any]) -> None:
+        super().__init__(value)
+        self._value, self._notes = value, notes
+
+    def map(self, function: Callable[[Any], Any]) -> Watched:
+        return Watched(function(self._value), self._notes)
+
+    def reveal(self, of: Callable[[Any], Any] | None = None) -> Any:
+        self._notes.append(self._value if of is None else of(self._value))
+        return self._notes[-1]
+
+
+Reply = Callable[[Fraction, int], int]
+"""The cell that a choice returns, by the offset of its rank and the number of cells."""
+
+
+def apart(offset: Fraction, cells: int) -> int:
+    """A cell in the middle, or a quarter of all cells beside it: the ends of a bracket are half of the cells apart."""
+    return cells // 2 + ((offset > 0) - (offset < 0)) * (cells // 4)
+
+
+def _no_choice() -> InvalidParameter:
+    return InvalidParameter("a draw of a choice must be one exact choice in every group")
 
 
 class Recorder(Tape):
     """A tape that records the arguments of draws, not their results."""
 
-    def __init__(self, notes: list[Noted], *, on_ledger: bool) -> None:
+    def __init__(self, notes: list[Noted], *, on_ledger: bool, reply: Reply) -> None:
         super().__init__()
         self.kept = on_ledger
         self.draws: list[Draw] = []
-        self._notes = notes
+        self._notes, self._reply = notes, reply
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
         """Make the draw, and record it with the samplers' notes."""
         self.loose()
         drawn = draw()
         if terms[0] == "choice":
-            terms = terms[:-1]  # the points follow from the bracket, which is drawn anew
+            if {note.law for note in self._notes} != {"choice"}:
+                raise _no_choice()
+            drawn = [
+                self._reply(terms[2], int(note.runs.sizes.sum()) // note.count)  # type: ignore[arg-type]
+                for note in self._notes
+                for _ in range(note.count)
+            ]
         if terms[0] != "grid":  # a grid draws nothing
             self._keep(str(terms[0]), terms[1:])
         return drawn
@@ -87,10 +133,10 @@ class Recorder(Tape):
 
 
 @contextmanager
-def recording(*, on_ledger: bool = False) -> Iterator[list[Draw]]:
+def recording(*, on_ledger: bool = False, reply: Reply = apart) -> Iterator[list[Draw]]:
     """The draws of the releases that are made in the block; with `on_ledger`, as if a ledger kept them."""
     with noting() as notes:
-        recorder = Recorder(notes, on_ledger=on_ledger)
+        recorder = Recorder(notes, on_ledger=on_ledger, reply=reply)
         with taping(recorder):
             yield recorder.draws
         recorder.loose()

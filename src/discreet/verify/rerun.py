@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -40,25 +40,11 @@ from discreet.release.plan import Plan
 from discreet.release.study import Study
 from discreet.verify.loss import ALWAYS, Part
 from discreet.verify.parts import parts_by_share
+from discreet.verify.recorded import Watched
 
 Shares: TypeAlias = list[list[Part]]  # the parts of each design of a plan
 
 CHECKS = ("errors", "flow", "shape", "charge", "public numbers", "sensitivity")
-
-
-class Watched(Exact[Any]):
-    __slots__ = ("_notes", "_value")
-
-    def __init__(self, value: Any, notes: list[Any]) -> None:
-        super().__init__(value)
-        self._value, self._notes = value, notes
-
-    def map(self, function: Callable[[Any], Any]) -> Watched:
-        return Watched(function(self._value), self._notes)
-
-    def reveal(self, of: Callable[[Any], Any] | None = None) -> Any:
-        self._notes.append(self._value if of is None else of(self._value))
-        return self._notes[-1]
 
 
 class _WatchedEngine:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise
 from unittest import mock
 
 import mpmath
@@ -68,6 +68,7 @@ SIZES = [(1, 1), (1, 63), (63, 1), (7681, 40), (2**18, 2**18), (1, 2**40)]
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_run_comes_before_the_best_exactly_up_to_an_independent_threshold(unit, sizes):
     generator = np.random.default_rng(sum(sizes))
+    tried, expected = [], []
     for exponent in MULTIPLES:
         x = unit * exponent
         for best in (*generator.integers(0, WORD, 2, np.uint64).tolist(), 2**33, WORD - 2**45, 5, WORD - 3):
@@ -75,15 +76,18 @@ def test_a_run_comes_before_the_best_exactly_up_to_an_independent_threshold(unit
                 # of a best run with the first word `best`, and the W of the other run with the same time
                 times = [mpmath.exp(log_time(Fraction(0), sizes[0], Fraction(best + more, WORD))) for more in (0, 1)]
                 low, high = (min(int(uniform_at(time, x, sizes[1]) * WORD), WORD - 1) for time in times)
-            touching = (
-                exponent == 0 and sizes[0] == sizes[1]
-            )  # then the intervals of neighbouring words have an end in common
-            for word in (low - 1 - touching, low - 2, low - 1000, low - 2**20, low - 2**33):
-                if word >= 0:
-                    assert chosen_run([0, exponent], sizes, unit, [best, word]) == (1, 0), (exponent, best, word)
-            for word in (high + 1 + touching, high + 2, high + 1000, high + 2**20, high + 2**33):
-                if word < WORD:
-                    assert chosen_run([0, exponent], sizes, unit, [best, word]) == (0, 0), (exponent, best, word)
+            # where they touch, the intervals of neighbouring words have an end in common
+            touching = exponent == 0 and sizes[0] == sizes[1]
+            words = dict.fromkeys((low - 1 - touching, low - 2, low - 1000, low - 2**20, low - 2**33), 1)
+            words |= dict.fromkeys((high + 1 + touching, high + 2, high + 1000, high + 2**20, high + 2**33), 0)
+            tried += [(exponent, best, word) for word in words if 0 <= word < WORD]
+            expected += [run for word, run in words.items() if 0 <= word < WORD]
+    assert {*expected} == {0, 1}
+    rows = many_rows([([0, exponent], [*sizes]) for exponent, _, _ in tried])
+    entropy = Scripted([word for _, *both in tried for word in both] + [0] * len(tried))
+    runs = (choose(rows, unit, entropy=entropy) >= sizes[0]).tolist()  # the cells of the best run come first
+    assert [row for row, run, right in zip(tried, runs, expected, strict=True) if run != right] == []
+    assert entropy.asked == 0
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -155,11 +159,13 @@ def choose_reference(runs: Runs, unit: Fraction, *, entropy: Scripted) -> list[i
         bits, width, rivals = words.view(np.uint64)[first:last].tolist(), 64, list(range(last - first))
         while len(rivals) > 1:
             with mpmath.workdps(DIGITS + width // 3):
-                lows, highs = (
-                    {rival: log_time(*facts[rival], Fraction(bits[rival] + more, 2**width)) for rival in rivals}
-                    for more in (0, 1)
-                )
-                rivals = [rival for rival in rivals if lows[rival] <= min(highs.values())]
+                lows = {rival: log_time(*facts[rival], Fraction(bits[rival], 2**width)) for rival in rivals}
+                earliest = mpmath.inf  # of the latest times; those that begin after it need none
+                for rival in sorted(rivals, key=lows.__getitem__):
+                    if lows[rival] > earliest:
+                        break
+                    earliest = min(earliest, log_time(*facts[rival], Fraction(bits[rival] + 1, 2**width)))
+                rivals = [rival for rival in rivals if lows[rival] <= earliest]
             if len(rivals) > 1:
                 bits = [bits[rival] << 64 | entropy.more() if rival in rivals else 0 for rival in range(last - first)]
                 width += 64
@@ -298,12 +304,12 @@ def test_integers_below_limits_are_those_of_single_draws():
 
 def textbook_law(chances: list[Fraction]) -> list[Fraction]:
     """Permute-and-flip as published: go through a random order, stop at the first coin that shows heads."""
-    law, orders = [Fraction(0)] * len(chances), list(permutations(range(len(chances))))
-    for order in orders:
-        reached = Fraction(1, len(orders))
-        for cell in order:
-            law[cell] += reached * chances[cell]
-            reached *= 1 - chances[cell]
+    number, law = len(chances), [Fraction(0)] * len(chances)
+    for shown in range(number):
+        for tails in combinations(range(number), shown):  # these came first, in whatever order, and showed tails
+            reached = math.prod((1 - chances[cell] for cell in tails), start=Fraction(1, math.comb(number, shown)))
+            for cell in {*range(number)} - {*tails}:
+                law[cell] += reached * chances[cell] / (number - shown)
     return law
 
 

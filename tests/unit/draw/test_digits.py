@@ -101,11 +101,11 @@ def test_the_recurrences_stay_within_their_slack(scale, top_bits, high_bits, mon
     """The fixed-point numbers are never above the exact edge and never 2²¹ units below."""
     seen = []
     floors = module._floors
-    monkeypatch.setattr(module, "_floors", lambda lows, formula: seen.extend(lows) or floors(lows, formula))
+    monkeypatch.setattr(module, "_floors", lambda lows, formula: seen.extend(lows.tolist()) or floors(lows, formula))
     whole = digits.__wrapped__(scale, top_bits, high_bits)
     with mpmath.workdps(120):
-        for least, edge in zip(seen, list(accumulate(chances(whole)))[:-1], strict=True):
-            assert 0 <= edge * mpmath.mpf(2) ** 128 - least <= module._SLACK
+        for (low, high), edge in zip(seen, list(accumulate(chances(whole)))[:-1], strict=True):
+            assert 0 <= edge * mpmath.mpf(2) ** 128 - (high << 64 | low) <= module._SLACK
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
@@ -233,8 +233,9 @@ def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_
     edges = set(whole.edges)
     words = [word for edge in whole.edges for word in (edge - 1, edge, edge + 1) if word >> 48 >= whole.cells[-1]]
     after = np.random.default_rng(7).integers(0, WORD - 1, len(words), np.uint64, endpoint=True)
-    entropy = Scripted([word % 2**48 << 16 for word in words], after.tolist())
-    numbers = vector._table(scale)._numbers(np.array([word >> 48 for word in words], np.uint16), entropy)
+    entropy = Scripted([word % 2**48 << 16 | index for index, word in enumerate(words)], after.tolist())
+    numbers, cells = vector._table(scale)._numbers(np.array([word >> 48 for word in words], np.uint16), entropy)
+    assert cells.tolist() == list(range(len(words))), "the bits that are left"
     assert entropy.asked == len(whole.edges), "only the bits of an edge itself ask for more"
     ties = iter(after.tolist())
     for word, number in zip(words, numbers.tolist(), strict=True):
@@ -249,19 +250,22 @@ def test_16_bits_tell_the_number_of_a_cell_that_is_not_shared(scale):
     assert numbers == np.repeat(np.arange(len(whole.edges) + 1), own_cells(whole)).tolist()
 
 
-def test_the_ends_of_a_top_go_on_by_coins():
-    whole = digits(Fraction(2), *BITS)
-    (going_on,) = whole._coins(0)
-    with mpmath.workdps(60):
-        assert going_on.edge == floor(power(Fraction(1, 2)), 64)
-    heads, tails = 0, WORD - 1
-    for count in (0, 1, 5):
-        script = [heads] * count + [tails]
-        assert whole.top(2 * whole.half, iter(script).__next__) == whole.half + count
-        assert whole.top(0, iter(script).__next__) == -whole.half - count
-    # the first and the last of the shared cells: below all edges, and above all of them
-    assert whole.draw(iter([whole.cells[-1], 0, tails]).__next__) == -whole.half
-    assert whole.draw(iter([2**16 - 1, WORD - 1, heads, tails]).__next__) == whole.half + 1
+@pytest.mark.parametrize("scale", [Fraction(2), Fraction(2**12)])
+def test_the_ends_of_a_top_go_on_by_the_top_of_a_new_number(scale):
+    """H has no memory: beyond the end it has the law of H again, whatever the sign of the new top is."""
+    whole = digits(scale, *BITS)
+    size, half = 2**whole.lower, whole.half
+    for further in (0, 1, 5):
+        for new in (further, -1 - further):
+            cell = whole.cells[half + new - 2]  # the first cell of the new top
+            assert whole.top(2 * half, iter([cell]).__next__) == top_value(half + further, whole.lower)
+            assert whole.top(0, iter([cell]).__next__) == top_value(-half - further, whole.lower)
+    # the first of the shared cells, below all edges
+    script = [whole.cells[-1], 0, whole.cells[half + 1]]
+    assert whole.draw(iter(script).__next__) == top_value(-half - 3, whole.lower)
+    if size == 1:  # the last of them, above all edges; at the end again, and then at 0
+        script = [2**16 - 1, WORD - 1, 2**16 - 1, WORD - 1, whole.cells[half - 2]]
+        assert whole.draw(iter(script).__next__) == 2 * half
 
 
 def test_an_excess_is_read_from_its_coins():
@@ -274,9 +278,10 @@ def test_an_excess_is_read_from_its_coins():
     assert whole._low_excess(iter([tails] * 6).__next__) == 0
     last = whole.number(2**16 - 1, iter([WORD - 1]).__next__)
     assert last == 2 * whole.half + 64
-    # the coins of the high bits from the lowest on, and then those of the low bits
-    script = [heads, tails, tails, heads, tails, tails, heads, 13]
-    assert whole.excess(last, 9, iter(script).__next__) == 0b001001 << 4 | 13 % 8
+    # the high bits of a new draw, of either sign, and then the coins of the low bits
+    for top in (whole.half, whole.half - 1):
+        word = whole.cells[top - 2] | 0b10_0110_1111 << 16
+        assert whole.excess(last, 9, iter([word, heads, 13]).__next__) == 0b100110 << 4 | 13 % 8
     assert whole.excess(last - 1, 0b11_1001, None) == 62 << 4 | 0b1001
 
 

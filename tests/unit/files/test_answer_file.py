@@ -47,7 +47,7 @@ def study(tmp_path):
 @pytest.mark.parametrize(("order", "cells"), [("area, level", 70), ("level, area", 70), ("level, area", 89)])
 def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch, order, cells):
     question = QUESTION.replace("area, level", order)
-    monkeypatch.setattr(answer_file, "_CELLS", cells)
+    monkeypatch.setattr(answer_file, "PART", cells)
     monkeypatch.setattr(answer_file, "_PARTS", 2)
     monkeypatch.setattr(vector, "fill", lambda out, _scale: out.fill(0))
     plain = study.sql(question, epsilon=1).release()
@@ -66,7 +66,7 @@ def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeyp
 
 def test_every_cell_has_a_draw_of_its_own(study, tmp_path, monkeypatch):
     """A scale of 10⁶: 270 draws that are all different but for one chance in 50."""
-    monkeypatch.setattr(answer_file, "_CELLS", 100)
+    monkeypatch.setattr(answer_file, "PART", 100)
     table = study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
     assert len(set(table["people"].to_pylist())) > AREAS * LEVELS - 10
 

@@ -33,6 +33,25 @@ def test_a_plan_is_shown_as_a_table_with_its_price_and_its_errors():
     ]
 
 
+def test_a_release_does_not_compute_the_errors_that_a_plan_shows():
+    with mock.patch("discreet.release.statistics.grouped.mean_error", side_effect=ZeroDivisionError):
+        plan = study().sql(select("place, count(*), avg(age)", BY_PLACE), epsilon="0.3")
+        assert len(plan.release()) == 3
+        with pytest.raises(ZeroDivisionError):
+            repr(plan)
+
+
+def test_plans_between_two_powers_of_two_share_a_rehearsal():
+    asked = select("place, count(*), sum(age), avg(pay)", BY_PLACE)
+    with mock.patch("discreet.release.plan.items", return_value={}) as rehearsed:
+        for epsilon in ("0.26", "0.3", "0.49"):
+            study().sql(asked, epsilon=epsilon)
+        assert rehearsed.call_count == 1
+        assert rehearsed.call_args.args[3] == Fraction(1, 4)  # more noise than any of them
+        study().sql(asked, epsilon="0.5")
+        assert rehearsed.call_count == 2
+
+
 def test_the_notes_say_what_happens_to_values_that_are_missing_or_not_listed():
     columns = {"age": {"missing": 3}, "place": {"other": "elsewhere"}}
     plan = study(columns=columns).sql(select("place, median(age), sum(age + pay)", BY_PLACE), epsilon=1)

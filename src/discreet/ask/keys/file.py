@@ -21,6 +21,9 @@ from discreet.parameters import quote
 _AT_ONCE = 2**30
 """The most bytes of a text file that is read at once."""
 
+_MANY = 2**24
+"""Bytes of keys from which the memory of reading them is noticed."""
+
 _MARKS = {".csv": ",", ".tsv": "\t"}
 _UNUSED = "\x1f"
 """The delimiter of a file with one field."""
@@ -41,6 +44,8 @@ def keys_in(source: str, name: str, folder: Path) -> Keys:
             texts = text_column(list(islice(texts, MOST_KEYS + 1)))
     if len(texts) > MOST_KEYS:
         raise InvalidParameter(f"the file {quote(path_text)} must have at most {MOST_KEYS:,} keys")
+    if texts.nbytes > _MANY:  # what reading took beside them is kept by Arrow otherwise, as long as the study is open
+        pa.default_memory_pool().release_unused()
     return Keys.texts(texts)
 
 

@@ -219,6 +219,10 @@ class Dialect(Protocol):
         """A SELECT whose columns are computed once for each row, however often they are used above it."""
         return rows
 
+    def detached(self, facts: exp.Select, keys: Sequence[str], others: Sequence[str]) -> exp.Select:  # noqa: ARG002
+        """The same rows, whose keys can be joined however deep the layers are from which they come."""
+        return facts
+
     def text_keys(self, keys: pa.Array) -> pa.Array:
         """Declared keys as the engine accepts them; NULL for a key that no text in the engine can equal."""
         return keys

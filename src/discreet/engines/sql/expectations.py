@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
 from discreet.ask import expression as ask
-from discreet.ask.expression import Column, Expression, Kind, Schema
+from discreet.ask.expression import Column, ColumnType, Expression, Kind, Schema
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
@@ -130,6 +130,7 @@ QUESTIONS: Final[tuple[Question, ...]] = (
 )
 
 
+@cache
 def known_rows(dialect: Dialect) -> str:
 
     def row(index: int) -> Tree:
@@ -146,6 +147,12 @@ def known_rows(dialect: Dialect) -> str:
     return reduce(union, map(row, range(6))).sql(dialect.name, copy=False)
 
 
+@cache
+def _statement(request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect) -> Statement:
+    """The statement of a question, cached because the same engine may be opened many times."""
+    return statement(request, dict(schema), dialect)
+
+
 def check(
     engine: str,
     advice: str,
@@ -156,7 +163,7 @@ def check(
 ) -> None:
     """Refuse an engine that does not return the known answers for the known rows."""
     for question in questions:
-        answers = run(statement(question.request, schema, dialect))
+        answers = run(_statement(question.request, tuple(schema.items()), dialect))  # type: ignore[arg-type] # a constant
         differ = [
             name
             for (name, _, expected), answer in zip(question.expectations, answers, strict=True)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.ask.expression import DatePart
 from discreet.engines.sql.dialect import KEYS, SOURCE, STANDARD, STORED, Dialect, Word
-from discreet.engines.sql.trees import Tree, call, cast, column, joined, paren, quoted, when, whole
+from discreet.engines.sql.trees import Tree, call, cast, column, joined, paren, quoted, select, subquery, when, whole
 
 _ODD = frozenset("'\"\\$`")
 """Characters to which the parser, or the substitution of variables, may give a special meaning."""
@@ -121,6 +121,23 @@ class SparkDialect(Dialect):
         better = when([(exp.LTE(this=edge, expression=value), reached)], count)
         names = [exp.Identifier(this=name) for name in ("found", "step")]
         return call("aggregate", steps, whole(0), exp.Lambda(this=better, expressions=names))
+
+    def layer(self, rows: exp.Select) -> exp.Select:
+        """Values that seem to depend on the partition: others are written out in each filter above their layer.
+
+        A condition on a sum of five terms would contain its first term 6⁵ times, as each layer uses a value six times.
+        """
+        somewhere = exp.GTE(this=call("spark_partition_id"), expression=whole(0))
+        for named in rows.expressions:
+            if isinstance(named, exp.Alias):
+                named.set("this", when([(somewhere.copy(), named.this)]))
+        return rows
+
+    def detached(self, facts: exp.Select, keys: Sequence[str], others: Sequence[str]) -> exp.Select:
+        """Keys that are generated: two rules for joins write out what other keys are made of, down to the source."""
+        fields = [part for key in keys for part in (quoted(key), column(key))]
+        generated = call("inline", call("array", call("named_struct", *fields)))
+        return select([*others, generated], subquery(facts, "facts"))
 
 
 SPARK = SparkDialect()

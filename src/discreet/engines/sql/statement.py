@@ -9,7 +9,7 @@ never a key.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +47,8 @@ a row whose index does not fit would fail. They are distinguished by a text inst
 class Statement:
     """The text of a SELECT, the table of keys that it joins, and the meaning of its rows.
 
-    A row has the index of its group (`place`), its `level` (the number of the fact whose cells it counts, or
-    `len(cells)`), the cell, and one integer `m…` for each measure.
+    A row has the index of its group (`place`) and one integer `m…` for each measure. If cells are counted, it also has
+    its `level` (the number of the fact whose cells it counts, or `len(cells)`) and the cell.
     """
 
     sql: str
@@ -70,18 +70,19 @@ class Statement:
         answers: list[NDArray[Any]] = [np.zeros(self.groups, np.int64) for _ in self.measures]
         counted: dict[int, list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]] = {}
         for table in tables:
-            group, level = (_integers(table.column(name)).astype(np.int64) for name in ("place", "level"))
+            group = _integers(table.column("place")).astype(np.int64, copy=False)
+            level = _integers(table.column("level")) if self.cells else None
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
                 values = _integers(table.column(f"m{index}"))
                 if isinstance(measure, Cells):
-                    cell = table.column(fact).combine_chunks()  # NULL for missing values, and on other levels
+                    cell = _whole_column(table.column(fact))  # NULL for missing values, and on other levels
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
                     counted.setdefault(index, []).append((group[chosen], cells, values[chosen].astype(np.int64)))
                 else:
-                    chosen = level == len(self.cells)
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
+                    chosen = slice(None) if level is None else level == len(self.cells)
                     np.add.at(answers[index], group[chosen], values[chosen])
         return [
             CellCounts.added(self.groups, measure.value.grid.width + 1, counted.get(index, []))
@@ -129,10 +130,11 @@ class _Builder:
         else:
             # aggregated by the key's value first, then by its index: the join is of groups instead of rows
             by = [f"k{index}" for index in range(len(request.groups))]
-            tree = self._placed(_aggregated(facts, by, cells, aliases), ["level", *cells, *sums])
+            labels = ["level", *cells] if cells else []
+            tree = self._placed(_aggregated(facts, by, cells, aliases), [*labels, *sums])
             if request.sets is None and any(g.other is not None or _children(g) for g in request.groups):
                 # otherwise each key is in one group only, and there is nothing to add up
-                by = ["place", "level", *cells]
+                by = ["place", *labels]
                 tree = select([*by, *_totals(sums)], subquery(tree, "found"), by=by)
         if request.sets is not None:
             tree = self._crossed(tree, request.sets, sums)
@@ -174,7 +176,7 @@ class _Builder:
                 start = exp.Add(this=start, expression=exp.Mul(this=column(positions[index]), expression=weight))
             branches.append((exp.EQ(this=column("bits"), expression=whole(missing)), start))
             first += self._cells(chosen)
-        return select([alias(when(branches), "place"), alias(whole(0), "level"), *sums], subquery(rows, "crossed"))
+        return select([alias(when(branches), "place"), *sums], subquery(rows, "crossed"))
 
     def _select_facts(self) -> exp.Select:
         """One row for each row of the source that WHERE selects: its unit, the values of its groups, its facts."""
@@ -242,8 +244,10 @@ class _Builder:
         self.keys[index] = values, indices
         return tree
 
-    def _placed(self, facts: Tree, names: Iterable[str]) -> exp.Select:
+    def _placed(self, facts: exp.Select, names: Sequence[str]) -> exp.Select:
         """The facts, each with the index of its group; rows of undeclared groups are dropped or counted as `other`."""
+        if self.keys and len(self.translator.layers) > 1:
+            facts = self.dialect.detached(facts, [f"k{index}" for index in range(len(self.request.groups))], names)
         group_index: Tree | None = None
         joins, conditions = [], []
         positions: list[Tree] = []
@@ -311,8 +315,8 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
         (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
         for index, cell in enumerate(cells)
     ]
-    level = when(branches, whole(len(cells))) if cells else whole(0)
-    columns: list[Tree | str] = [*by, alias(level, "level"), *cells, *aggregates]
+    labels: list[Tree | str] = [alias(when(branches, whole(len(cells))), "level"), *cells] if cells else []
+    columns = [*by, *labels, *aggregates]
     tree = select(columns, subquery(facts, "facts"), by=() if cells else by)
     if cells:
         sets = [[*by, cell] for cell in cells] + [by]
@@ -325,7 +329,12 @@ def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
     """A column as exact integers; NULL is refused."""
     if column.null_count:
         raise EngineFailed("the engine returned NULL instead of an integer; nothing is released; try another version")
-    return _words(column.combine_chunks())
+    return _words(_whole_column(column))
+
+
+def _whole_column(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; Arrow would copy even a single chunk."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _words(array: pa.Array) -> NDArray[Any]:
@@ -337,7 +346,7 @@ def _words(array: pa.Array) -> NDArray[Any]:
         return np.empty(0, np.int64)
     rows, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
     if not pa.types.is_decimal128(array.type):
-        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[rows].astype(np.int64)
+        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[rows].astype(np.int64, copy=False)
     words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[rows]
     low, high = words[:, 0], words[:, 1]
     if not high.any() and not (low < 0).any():

@@ -35,7 +35,7 @@ _KINDS = {
     "Lone": "release.statistics.spread",
     "Known": "release.statistics.moments",
     "Private": "release.statistics.grouped",
-    "Partition": "release.statistics.grouped",
+    "Partition": "release.statistics.partition",
     "Tree": "release.statistics.tree",
     "ValueGrid": "calibrate.grid",
 }

@@ -41,7 +41,7 @@ from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
 from discreet.release.reports.fit import Noise
 from discreet.release.reports.report import Report, ReportLine, error_text, kinds, mean_reaches, reaches
-from discreet.release.reports.rows import refuse_large, refuse_many
+from discreet.release.reports.rows import refuse_whole
 from discreet.release.reports.tables import Layout, Number, Table
 from discreet.release.size import MOST_NUMBERS
 from discreet.release.split import terms_of
@@ -149,8 +149,7 @@ class ReportPlan:
                 name=number.name,
                 sensitivity=delta,
                 scale=Fraction(reach).limit_denominator(1000) / 3,
-                within=error_text(reach, self.size if mean else None),
-                reach=None if mean and size is None else reach,
+                error=(error_text(reach, self.size if mean else None), None if mean and size is None else reach),
                 sized=True,
             )
             lines.append(line)
@@ -300,19 +299,16 @@ class ReportPlan:
             )
         if self.known and not self.axes:
             raise InvalidParameter("the report asks only for the number of rows, which is public: ask for it alone")
-        grouped = [attribute.axis for attribute in self.layout.attributes if attribute.group is not None]
-        if len(grouped) > _MOST_GROUPED:
+        grouped = sum(attribute.group is not None for attribute in self.layout.attributes)
+        if grouped > _MOST_GROUPED:
             raise QueryRefused(
-                f"a report may have at most {_MOST_GROUPED} group columns and conditions, but this has {len(grouped)}: "
+                f"a report may have at most {_MOST_GROUPED} group columns and conditions, but this has {grouped}: "
                 "split it into two; nothing was spent"
             )
         if not self._whole():
             raise InvalidParameter("these weights or errors are too far apart for one report: split it into two")
         if self.integers or self.rows is not None:
-            refuse_large(grouped)
-            refuse_many(self.design.mean_noise(self.terms, self.epsilon), written=self.rows is not None)
-        if self.rows is not None and not grouped:
-            raise InvalidParameter("rows needs group columns in the tables, and there are none: leave rows out")
+            refuse_whole(self, rows=self.rows is not None)
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self

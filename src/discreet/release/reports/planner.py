@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Query, canonical
@@ -92,20 +92,43 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
 
 
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
-    measured = _measured(plan, targets)
+    """The plan with the least ε, to four digits, whose errors are all within their targets.
 
-    def near(units: int) -> bool:
-        trial = replace(plan, measured=measured, epsilon=units * UNIT)
-        tables = [table for table in trial.layout.tables if table.name in targets]
-        return all(trial.reach(table, number) <= targets[table.name] for table in tables for number in table.numbers)
+    Errors are nearly a + b/ε, so the ε between two others is guessed by a line in 1/ε; where a guess leaves more than
+    half of the range, the middle is next.
+    """
+    measured, most = _measured(plan, targets), int(LARGEST / UNIT)
 
-    low, high = 0, 2**20
-    while high * UNIT < LARGEST and not near(high):
-        low, high = high, high * 4
-    high = min(high, int(LARGEST / UNIT))
-    if not near(high):
-        raise InvalidParameter("within must be larger: no ε gives such a small error here")
-    while high - low > max(1, high // 10**4):  # to four digits
-        middle = (low + high) // 2
-        low, high = (low, middle) if near(middle) else (middle, high)
-    return replace(plan, measured=measured, epsilon=high * UNIT).checked()
+    @cache
+    def trial(units: int) -> ReportPlan:
+        return replace(plan, measured=measured, epsilon=units * UNIT)
+
+    def error(units: int) -> float:
+        """The largest error, as a share of its target."""
+        tables = [table for table in plan.layout.tables if table.name in targets]
+        return max(
+            trial(units).reach(table, number) / max(targets[table.name], _LEAST_AIM)
+            for table in tables
+            for number in table.numbers
+        )
+
+    low, high, below = 0, 2**20, math.inf
+    above = error(high)
+    while above > 1:
+        if high == most:
+            raise InvalidParameter("within must be larger: no ε gives such a small error here")
+        low, below, high = high, above, int(min(high * max(4.0, above), most))
+        above = error(high)
+    by_line = low > 0
+    while high - low > (digits := max(1, high // 10**4)):
+        width, guess = high - low, (low + high) // 2
+        if by_line and width > 2 * digits:
+            inverse = 1 / high + (1 - above) * (1 / low - 1 / high) / (below - above)
+            guess = min(max(round(1 / inverse) + digits // 3, low + digits), high - digits)
+        share = error(guess)
+        if share <= 1:
+            high, above = guess, share
+        else:
+            low, below = guess, share
+        by_line = low > 0 and (not by_line or 2 * (high - low) <= width)
+    return trial(high).checked()

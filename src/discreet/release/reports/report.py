@@ -142,7 +142,10 @@ class Report:
         return whole_cells(self)
 
     def rows(self) -> Any:
-        """Rows that reproduce the counts of all tables, and nothing else, as an Arrow table."""
+        """Rows that reproduce the counts of all tables, and nothing else, as an Arrow table.
+
+        They are refused where a plan with `rows` is refused, before the spend: if noise alone makes more rows than fit.
+        """
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:

@@ -24,6 +24,7 @@ from discreet.release.plan import plain_key
 from discreet.release.reports.axes import Axis, Floats, Levels, coarser
 
 if TYPE_CHECKING:
+    from discreet.release.reports.plan import ReportPlan
     from discreet.release.reports.report import Report
 
 MOST_CELLS = 2_000_000
@@ -45,7 +46,6 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     plan = report.plan
     grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
     axes = [plan.axes[index] for index in grouped]
-    refuse_large(axes)
     halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
     sets: dict[Levels, tuple[Floats, float]] = {}
     for levels, part in plan.measured:
@@ -65,7 +65,16 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     return _rounded(axes, tables, _fitted(axes, sets)), grouped
 
 
-def refuse_large(axes: list[Axis]) -> None:
+def refuse_whole(plan: ReportPlan, *, rows: bool) -> None:
+    """Refuse rows, or integer counts, of a report that can have none: everything that is known before the spend."""
+    axes = [attribute.axis for attribute in plan.layout.attributes if attribute.group is not None]
+    _refuse_large(axes)
+    _refuse_many(plan.design.mean_noise(plan.terms, plan.epsilon), rows=rows)
+    if rows and not axes:
+        raise InvalidParameter("rows needs group columns in the tables, and there are none: leave rows out")
+
+
+def _refuse_large(axes: list[Axis]) -> None:
     """Refuse a full table that does not fit into memory."""
     cells = math.prod(axis.sizes[-1] for axis in axes)
     if cells > MOST_CELLS:
@@ -75,20 +84,24 @@ def refuse_large(axes: list[Axis]) -> None:
         )
 
 
-def refuse_many(noise: float, *, written: bool) -> None:
-    """Refuse integer counts, or written rows, if the noise of all cells alone creates too many rows on average."""
-    most = MOST_ROWS if written else _MOST_COUNTED
+def _refuse_many(noise: float, *, rows: bool) -> None:
+    """Refuse integer counts, or rows, if the noise of all cells alone creates too many rows on average."""
+    most = MOST_ROWS if rows else _MOST_COUNTED
     if noise > most:
         raise InvalidParameter(
             f"at this epsilon the noise alone creates about {noise:.1e} rows, more than the limit of {most:.1e}: "
-            f"give a larger epsilon, or leave {'rows' if written else 'integers'} out"
+            f"give a larger epsilon, or leave {'rows' if rows else 'integers'} out"
         )
 
 
 def synthetic(report: Report) -> Any:
-    """The rows as an Arrow table, with a column for each group column; missing if a row has none of its keys."""
+    """The rows as an Arrow table, with a column for each group column; missing if a row has none of its keys.
+
+    Noise beyond the limit would leave int64, and a file of such rows would be refused, so none is proposed.
+    """
     import pyarrow as pa
 
+    refuse_whole(report.plan, rows=True)
     schema, batches = parts(report)
     many = int(report.whole_cells[0].sum())
     if many > 2 * MOST_ROWS:

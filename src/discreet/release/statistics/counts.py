@@ -18,6 +18,7 @@ from discreet.engines.base import Cells, Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret, on_grid
 from discreet.release.intervals.spreads import constant, counted
 from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, noisy_tree, public_count
+from discreet.release.statistics.grouped import Private
 from discreet.release.statistics.spread import around, half_width, radius
 from discreet.release.statistics.tree import Floats, Tree, quantile_interval, quantiles_from, tree_design
 
@@ -48,8 +49,7 @@ class CountDesign:
             name=self.name,
             sensitivity=scale * epsilon,
             scale=scale,
-            within=f"± {reach:,}",
-            reach=float(reach),
+            error=(f"± {reach:,}", float(reach)),
             step=Fraction(public_step(scale, epsilon, terms.touched)),
             noise=(scale,),
         )
@@ -64,6 +64,19 @@ def count_ends(noisy: NoisyColumn, confidence: Fraction) -> tuple[Any, Any]:
     """The ends of the intervals of noisy counts."""
     _, low, high = around(noisy.values, radius(noisy[0], confidence), 1)
     return low, high
+
+
+def whole(counts: Floats) -> Any:
+    """Rounded counts as integers; Python's integers if the noise of a tiny ε exceeds 64 bits."""
+    if max(counts.max(initial=0.0), -counts.min(initial=0.0)) < 2.0**63:
+        return counts.astype(np.int64)
+    return np.array([int(count) for count in counts.tolist()], object)
+
+
+def whole_ends(sums: Private, counts: Any, confidence: Fraction) -> tuple[Any, Any]:
+    """The integers within the ends, widened to include the count itself."""
+    low, high = sums.ends("count", confidence)
+    return np.minimum(whole(np.ceil(low, low)), counts), np.maximum(whole(np.floor(high, high)), counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +96,7 @@ class KnownCount:
 
     def lines(self, _terms: Terms, _epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
         none = Fraction(0)
-        return [Line(name=self.name, sensitivity=none, scale=none, within="exact: this number is public", reach=0.0)]
+        return [Line(name=self.name, sensitivity=none, scale=none, error=("exact: this number is public", 0.0))]
 
     def estimate(
         self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction

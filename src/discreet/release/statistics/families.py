@@ -35,9 +35,10 @@ from discreet.calibrate.grid import ValueGrid, public_step
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers, roomy
-from discreet.release.design import Estimate, Line, Secret
+from discreet.release.design import Error, Estimate, Line, Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
-from discreet.release.statistics.grouped import Matrix, Partition, Private, centred, centred_squares
+from discreet.release.statistics.counts import whole, whole_ends
+from discreet.release.statistics.grouped import Private
 from discreet.release.statistics.moments import (
     MomentDesign,
     bernstein_totals,
@@ -49,6 +50,7 @@ from discreet.release.statistics.moments import (
     planned_error,
     sum_noise,
 )
+from discreet.release.statistics.partition import Matrix, Partition, centred, centred_squares
 from discreet.release.statistics.spread import Floats
 
 Family: TypeAlias = tuple[tuple[int, ...], Fraction]
@@ -246,14 +248,12 @@ class JointDesign:
         ranges = [column.grid.width * column.grid.step for column in self.columns]
         lines = []
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
-            reach = round(Private(grid=WHOLE, partition=partition, totals=draws).planned(level, "count", False, 1))
             first = _first(partition)
             line = Line(
                 name=name,
                 sensitivity=delta,
                 scale=scales[first] / units[first],
-                within=f"± {reach:,}",
-                reach=float(reach),
+                error=partial(_count_error, Private(grid=WHOLE, partition=partition, totals=draws), level),
                 noise=(*_written(sum_noise(WHOLE, partition, scales)), _ROUNDING),
             )
             lines.append(line)
@@ -277,7 +277,8 @@ class JointDesign:
         estimates: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
             sums = Private(grid=WHOLE, partition=partition, totals=totals)
-            estimates[name] = Estimate(_whole(sums.value("count")), partial(_whole_ends, sums))
+            counts = whole(np.rint(sums.value("count")))
+            estimates[name] = Estimate(counts, partial(whole_ends, sums, counts))
         for column, partition in zip(self.columns, of_columns, strict=True):
             sums = Private(grid=column.grid, partition=partition, totals=totals)
             estimates |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
@@ -301,18 +302,9 @@ def _first(partition: Partition) -> int:
     return int(np.abs(np.array(partition.matrix)).sum(axis=0).argmax())
 
 
-def _whole(counts: Floats) -> Any:
-    """Counts as integers; Python's integers if the noise of a tiny ε exceeds 64 bits."""
-    rounded = np.rint(counts)
-    if np.abs(rounded).max(initial=0.0) < 2.0**63:
-        return rounded.astype(np.int64)
-    return np.array([int(count) for count in rounded.tolist()], object)
-
-
-def _whole_ends(sums: Private, confidence: Fraction) -> tuple[Any, Any]:
-    """The integers within the ends, widened to include the count itself."""
-    count, (low, high) = _whole(sums.value("count")), sums.ends("count", confidence)
-    return np.minimum(_whole(np.ceil(low)), count), np.maximum(_whole(np.floor(high)), count)
+def _count_error(sums: Private, level: float) -> Error:
+    reach = round(sums.planned(level, "count", False, 1))
+    return f"± {reach:,}", float(reach)
 
 
 def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:

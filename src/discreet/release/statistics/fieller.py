@@ -17,8 +17,8 @@ from discreet.release.statistics.spread import Floats
 Ends: TypeAlias = tuple[Floats, Floats]
 """The lower and the upper ends of intervals."""
 
-_ROWS, _MANY_ROWS = 256, 2**14
-"""Rows that are processed at a time, at all points or at a few of them, so that they stay in the caches."""
+_ROWS = 256
+"""Rows that are processed at a time at all points, so that they stay in the caches."""
 
 _NEWTON = 10  # steps of Newton's method at most; two or three are the rule
 _ROUNDING = 1e-12  # more than the rounding error of a line in floats, as a share of the largest reach
@@ -29,21 +29,6 @@ def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Float
 
     `reach` has a row for each numerator, or one row for all of them.
     """
-    if len(reach) > 1:
-        return _at_all_points(numerators, denominators, points, reach)
-    hull, slack = _hull(points, reach[0])
-    low, high, sure = np.empty_like(numerators), np.empty_like(numerators), np.empty(len(numerators), bool)
-    for start in range(0, len(numerators), _MANY_ROWS):
-        block = slice(start, start + _MANY_ROWS)
-        low[block], high[block], sure[block] = _fitted(
-            numerators[block], denominators[block], points, reach[0], hull, slack
-        )
-    if not sure.all():
-        low[~sure], high[~sure] = _at_all_points(numerators[~sure], denominators[~sure], points, reach)
-    return low, high
-
-
-def _at_all_points(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
     blocks = [
         _some_edges(numerators[block], denominators[block], points, reach if len(reach) == 1 else reach[block])
         for block in (slice(start, start + _ROWS) for start in range(0, len(numerators), _ROWS))
@@ -67,14 +52,13 @@ def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach:
     return np.where(empty, points[0], low), np.where(empty, points[-1], high)
 
 
-def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
+def hull_of(points: Floats, reach: Floats) -> tuple[Floats, float]:
     """The largest convex reach that is nowhere above this reach, and its largest distance below it."""
-    corners: list[int] = []
-    for index in range(len(points)):
+    x, y, corners = points.tolist(), reach.tolist(), [0]
+    for index in range(1, len(x)):
         while len(corners) > 1:
             first, second = corners[-2:]
-            rise = (reach[second] - reach[first]) * (points[index] - points[first])
-            if rise < (reach[index] - reach[first]) * (points[second] - points[first]):
+            if (y[second] - y[first]) * (x[index] - x[first]) < (y[index] - y[first]) * (x[second] - x[first]):
                 break
             corners.pop()
         corners.append(index)
@@ -82,78 +66,107 @@ def _hull(points: Floats, reach: Floats) -> tuple[Floats, float]:
     return hull, float((reach - hull).max() + _ROUNDING * np.abs(reach).max())
 
 
-def _fitted(
-    numerators: Floats, denominators: Floats, points: Floats, reach: Floats, hull: Floats, slack: float
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """The same ends, with the same floats, by Newton's method, and whether they are certain.
+class SharedReach:
+    """A reach at evenly spaced points that all groups share: the same ends, with the same floats, by Newton's method.
 
     The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is positive at the first
     point, it falls to 0 once. The reach is above the hull by at most `slack`. So the side with the reach falls to 0 at
     the same point if, with hull + slack, it is positive at the point before and at the first point; and nowhere if it
     is positive at both ends. The right side is the mirror image, with z from the last point down.
     """
-    sign = np.where(denominators < 0, -1.0, 1.0)
-    slope, start, ends = denominators * sign, numerators * sign, points[-1] + points[0]
-    low, sure, never = _fallen(start, slope, points, points, reach, hull, slack)
-    high, also_sure, also_never = _fallen(
-        start, slope, (ends - points)[::-1], points[::-1], reach[::-1], hull[::-1], slack
-    )
-    empty = never | also_never
-    low, high = np.where(empty, points[0], low), np.where(empty, points[-1], ends - high)
-    return low, high, empty | (sure & also_sure)
+
+    def __init__(self, points: Floats, reach: Floats, hull: Floats | None = None, slack: float = 0.0) -> None:
+        if hull is None:
+            hull, slack = hull_of(points, reach)
+        self.points, self.reach = points, reach
+        turned = (points[-1] + points[0] - points)[::-1]
+        self._left = _Side(points, points, reach, hull, hull + slack)
+        self._right = _Side(turned, points[::-1], reach[::-1], hull[::-1], (hull + slack)[::-1])
+
+    def edges(self, numerators: Floats, denominators: Floats) -> Ends:
+        """The ends, as the function `edges` finds them at all points."""
+        low, high, sure = self.fitted(numerators, denominators)
+        if not sure.all():
+            rest = ~sure
+            low[rest], high[rest] = edges(numerators[rest], denominators[rest], self.points, self.reach[None, :])
+        return low, high
+
+    def fitted(self, numerators: Floats, denominators: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """The ends by Newton's method, and whether they are certain."""
+        sign = np.where(denominators < 0, -1.0, 1.0)
+        slope, start, points = denominators * sign, numerators * sign, self.points
+        low, sure, never = self._left.fallen(start, slope)
+        high, also_sure, also_never = self._right.fallen(start, slope)
+        np.subtract(points[-1] + points[0], high, high)
+        empty = never | also_never
+        if empty.any():
+            low[empty], high[empty] = points[0], points[-1]
+        return low, high, empty | (sure & also_sure)
 
 
-def _fallen(
-    start: Floats, slope: Floats, points: Floats, plain: Floats, reach: Floats, hull: Floats, slack: float
-) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where each row first falls to the reach, linear between points; whether that is certain; if it never does.
+class _Side:
+    """The points from one end to the other, and the reach, its hull and the hull with the slack there.
 
     `plain` are the points before they were turned, in the same order; they decide, with the floats of `_some_edges`.
     """
 
-    def height(point: Any, start: Floats, slope: Floats) -> Floats:
-        line: Floats = plain[point] * slope
-        return start - line if plain is points else line - start
+    def __init__(self, points: Floats, plain: Floats, reach: Floats, hull: Floats, certain: Floats) -> None:
+        self.points, self.plain, self.reach, self.hull, self.certain = points, plain, reach, hull, certain
+        self.gaps, self.step = np.diff(points), points[1] - points[0]
+        self.rise = np.diff(hull) / self.step
+        self.base = hull[:-1] - self.rise * (points[:-1] - points[0])
 
-    at_first, at_last = height(0, start, slope), height(-1, start, slope)
-    at_once, later = at_first <= hull[0], at_first > hull[0] + slack
-    never = later & (at_last > hull[-1] + slack)
-    crossing, sure = np.full(start.size, points[0]), at_once.copy()
-    chosen = later & ~never
-    rows: Any = slice(None) if chosen.all() else np.flatnonzero(chosen)
-    if chosen.any():
-        start, slope = start[rows], slope[rows]
-        before = _segments(at_first[rows], slope, points, hull)
-        after = before + 1
-        over, under = height(before, start, slope), height(after, start, slope)
-        sure[rows] = (under <= hull[after]) & (over > (hull + slack)[before])
-        above, below = over - reach[before], under - reach[after]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossing[rows] = points[before] + np.diff(points)[before] * (above / (above - below))
-    return crossing, sure, never
+    def height(self, point: Any, start: Floats, slope: Floats) -> Floats:
+        """The lines of some rows at a point, or each at a point of its own."""
+        line: Floats = self.plain[point] * slope
+        return np.subtract(start, line, line) if self.plain is self.points else np.subtract(line, start, line)
 
+    def fallen(self, start: Floats, slope: Floats) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Where each row first falls to the reach, linear between points; whether that is certain; if it never does."""
+        at_first, at_last = self.height(0, start, slope), self.height(-1, start, slope)
+        sure, later = at_first <= self.hull[0], at_first > self.certain[0]
+        never = at_last > self.certain[-1]
+        never &= later
+        chosen = later & ~never
+        crossing = np.full(start.size, self.points[0])
+        if chosen.any():
+            rows: Any = slice(None) if chosen.all() else np.flatnonzero(chosen)
+            start, slope = start[rows], slope[rows]
+            before = self._segments(at_first[rows], slope)
+            after = before + 1
+            above, below = self.height(before, start, slope), self.height(after, start, slope)
+            sure[rows] = (below <= self.hull[after]) & (above > self.certain[before])
+            above -= self.reach[before]
+            below -= self.reach[after]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                np.divide(above, np.subtract(above, below, below), above)
+                above *= self.gaps[before]
+                above += self.points[before]
+            crossing[rows] = above
+        return crossing, sure, never
 
-def _segments(heights: Floats, slope: Floats, points: Floats, hull: Floats) -> NDArray[np.int64]:
-    """The number of the evenly spaced points after which a line of this height at the first point falls to the hull.
+    def _segments(self, heights: Floats, slope: Floats) -> NDArray[np.int64]:
+        """The number of the point after which a line of this height at the first point falls to the hull.
 
-    Newton's method from where the line is 0 never goes past the root of a concave function, and among linear pieces it
-    soon arrives. A number that is wrong, where it has not, costs time only.
-    """
-    step, last = points[1] - points[0], len(points) - 2
-    rise = np.diff(hull) / step
-    base = hull[:-1] - rise * (points[:-1] - points[0])
+        Newton's method from where the line is 0 never goes past the root of a concave function, and among linear pieces
+        it soon arrives. A number that is wrong, where it has not, costs time only.
+        """
+        last = len(self.points) - 2
 
-    def numbers(distance: Floats) -> NDArray[np.int64]:
-        pieces: NDArray[np.int64] = np.fmin(np.fmax(distance / step, 0), last).astype(np.int64)  # NaN and −∞ become 0
-        return pieces
+        def numbers(distance: Floats) -> NDArray[np.int64]:
+            distance /= self.step
+            pieces: NDArray[np.int64] = np.clip(distance, 0, last, distance).astype(np.int64)
+            return np.maximum(pieces, 0, out=pieces)  # NaN became the least integer
 
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        piece = numbers(heights / slope)
-        for _ in range(_NEWTON):
-            previous, piece = piece, numbers((heights - base[piece]) / (slope + rise[piece]))
-            if (piece == previous).all():
-                break
-    return piece
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            piece = numbers(heights / slope)
+            for _ in range(_NEWTON):
+                distance = heights - self.base[piece]
+                distance /= slope + self.rise[piece]
+                previous, piece = piece, numbers(distance)
+                if (piece == previous).all():
+                    break
+        return piece
 
 
 def _crossed(heights: Floats, fallen: NDArray[np.bool_], points: Floats) -> Floats:

@@ -1,10 +1,6 @@
 """Means, variances and sums of many groups at once, whose numbers of values are private, from noisy sums.
 
-A value spreads its weight over the sums of a *partition*: the pair (u, 1−u) or Bernstein's ((1−u)², 2u(1−u), u²), with
-u = a/R. All statistics follow from these sums. They get noise, or centred totals do, of which they are combinations:
-
-    pair        as drawn      |  Σu = S + N/2, Σ(1−u) = N/2 − S                           S = Σ(u − ½)
-    Bernstein   as drawn      |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q                 Q = Σ(u(1−u) − ⅛)
+A value spreads its weight over the sums of a `partition`, and all statistics follow from these sums.
 
 All groups share their scales, so the reach of the noise of a combination is a function of its weights alone. It is
 tabulated at public points, slightly too wide, and interpolated linearly between them. Then the set of all z with
@@ -17,17 +13,18 @@ has its ends in `fieller`. This is post-processing of released numbers, so float
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.release.mechanism import NoisyColumn
-from discreet.release.statistics.fieller import Ends, edges
+from discreet.release.statistics.fieller import Ends, SharedReach, edges
+from discreet.release.statistics.partition import Matrix, Partition
 from discreet.release.statistics.spread import (
     SMALL_SCALE,
     Floats,
@@ -36,8 +33,6 @@ from discreet.release.statistics.spread import (
     discrete_radius,
     slack_of,
 )
-
-Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 """Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's interval."""
@@ -57,48 +52,8 @@ _FLOATS = 2.0**-46
 _CLOSE = 1e-6
 """The relative accuracy of a planned error."""
 
-_BLOCK = 512
-"""Groups whose variances are computed at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """Sums over which a value spreads its weight, and the totals that get noise."""
-
-    values: tuple[float, ...]
-    """The u of a value that lies entirely in one of the sums: Σu = Σ values·sums."""
-    matrix: tuple[tuple[float, ...], ...]
-    """The coefficients of each sum: sum = Σ coefficient·total/unit."""
-    scales: tuple[float, ...]
-    """The noise scale of each total, in its units, up to a common factor."""
-    units: tuple[int, ...]
-    """The unit of each total."""
-
-    def mixed(self, weights: Floats) -> Floats:
-        """A combination of the sums as a combination of the totals in their units."""
-        combined: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
-        return combined
-
-
-def pair(width: int) -> Partition:
-    """Σu and Σ(1−u)."""
-    return Partition((1, 0), ((1, 0), (0, 1)), (1, 1), (width, width))
-
-
-def bernstein(width: int) -> Partition:
-    """Σ(1−u)², Σ2u(1−u) and Σu²."""
-    return Partition((0, 1 / 2, 1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (1, 1, 1), (width**2,) * 3)
-
-
-def centred(width: int) -> Partition:
-    """The pair from Σ(u − ½) and N."""
-    return Partition((1, 0), ((1, 1 / 2), (-1, 1 / 2)), (1, 2), (2 * width, 1))
-
-
-def centred_squares(width: int) -> Partition:
-    """Bernstein's sums from Σ(u − ½), Σ(u(1−u) − ⅛) and N."""
-    matrix = ((-1, -1, 3 / 8), (0, 2, 1 / 4), (1, -1, 3 / 8))
-    return Partition((0, 1 / 2, 1), matrix, (9 / 8, 9 / 16, 3), (2 * width, 8 * width**2, 1))
+_BLOCK, _VARIANCE_BLOCK = 2**14, 512
+"""Groups that are computed at a time, so that their arrays stay in the caches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,18 +66,28 @@ class Private:
 
     def value(self, statistic: str) -> Floats:
         """For all groups: count, sum, mean or variance, or the sample form variance+."""
-        sums, width, step = self._sums, float(self.grid.width), float(self.grid.step)
-        size = sums.sum(axis=0)
-        match statistic:
-            case "count":
-                count: Floats = size
-                return count
-            case "sum":
-                total: Floats = self._sum_weights() @ sums * step
-                return total
-            case "mean":
-                return self._means
-        u = share_of(self._part(sums), size)
+        if statistic not in self._known:
+            [self._known[statistic]] = by_block(lambda sums: (self._values(statistic, sums),), self._sums)
+        return self._known[statistic]
+
+    @cached_property
+    def _known(self) -> dict[str, Floats]:
+        """What was computed before: an interval asks for it again."""
+        return {}
+
+    def _values(self, statistic: str, sums: Floats) -> Floats:
+        """The same for some groups, from their sums."""
+        size: Floats = sums.sum(axis=0)
+        width, step = float(self.grid.width), float(self.grid.step)
+        if statistic == "count":
+            return size
+        if statistic == "sum":
+            total: Floats = self._sum_weights() @ sums * step
+            return total
+        u = share_of(combination(self.partition.values, sums), size)
+        if statistic == "mean":
+            means: Floats = (float(self.grid.lower) + u * width) * step
+            return means
         with np.errstate(divide="ignore", invalid="ignore"):
             v = np.where(size > 0, np.clip(sums[2] / size - u * u, 0.0, u * (1 - u)), 0.0)
         variances: Floats = v * (width * step) ** 2 * _sample_factor(statistic, size)
@@ -133,31 +98,33 @@ class Private:
 
         A clamped mean or variance still lies in its interval, however little information its group has.
         """
-        value, level, step = self.value(statistic), float(confidence), float(self.grid.step)
-        match statistic:
-            case "count" | "sum":
-                weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
-                reach = self.reach(weights, level)
-                return value - reach, value + reach
-            case "mean":  # half a step wider for the grid's rounding
-                low, high = self._shares(level)
-                width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
-                for end, rounding in ((low, -half), (high, half)):  # in place: there may be many groups
-                    np.multiply(end, width, end)
-                    np.add(end, rounding, end)
-                    np.clip(end, 0, width, end)
-                    np.add(end, lower, end)
-                    np.multiply(end, step, end)
-            case _:
-                factor = _sample_factor(statistic, self._sums.sum(axis=0))
-                low, high = (end * factor for end in self._variance_ends((1 + level) / 2))
-        return np.minimum(low, value), np.maximum(high, value)
+        level, step = float(confidence), float(self.grid.step)
+        if statistic in ("count", "sum"):
+            weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
+            value, reach = self.value(statistic), self.reach(weights, level)
+            return value - reach, value + reach
+        level = level if statistic == "mean" else (1 + level) / 2
+        shares = self._share_reach(level)
+        variances = None if statistic == "mean" else self._variance_reach(level)
+
+        def ends_of(sums: Floats, value: Floats) -> Ends:
+            size = sums.sum(axis=0)
+            low, high = shares.edges(combination(self.partition.values, sums), size)
+            if variances is None:
+                low, high = self._mean_ends(low, high)
+            else:
+                factor = _sample_factor(statistic, size)
+                low, high = (end * factor for end in self._variance_ends(sums, low, high, variances))
+            return np.minimum(low, value, out=low), np.maximum(high, value, out=high)
+
+        low, high = by_block(ends_of, self._sums, self.value(statistic))
+        return low, high
 
     def reach(self, weights: Floats, confidence: float) -> float:
         """The reach of the noise of a combination of the sums."""
         mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
         radius = _radius(tuple(mixed.tolist()), confidence)
-        return self._factor() * radius + self._slack(weights, confidence).item()
+        return self._factor * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
         """The error of a number of a group of so many rows, at this level, where it is largest.
@@ -183,104 +150,135 @@ class Private:
             return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
         return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
 
+    @cached_property
     def _units(self) -> Floats:
         return np.array(self.partition.units, np.float64)
 
     @cached_property
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
-        drawn = [np.array(total.values, np.float64) for total in self.totals]
-        for column, unit in zip(drawn, self.partition.units, strict=True):
-            np.divide(column, float(unit), column)
-        return np.stack([combination(weights, drawn) for weights in self.partition.matrix])
-
-    @cached_property
-    def _means(self) -> Floats:
-        """The means of all groups, which an interval asks for again."""
-        shares = share_of(self._part(self._sums), self._sums.sum(axis=0))
-        means: Floats = (float(self.grid.lower) + shares * float(self.grid.width)) * float(self.grid.step)
-        return means
-
-    def _part(self, sums: Floats) -> Floats:
-        """Σu."""
-        return combination(self.partition.values, sums)
+        count, units = len(self.totals[0].values), [float(unit) for unit in self.partition.units]
+        sums = np.empty((len(self.partition.matrix), count))
+        for block in blocks(count, _BLOCK):
+            columns = [np.array(total.values[block], np.float64) for total in self.totals]
+            for column, unit in zip(columns, units, strict=True):
+                np.divide(column, unit, column)
+            for row, weights in zip(sums, self.partition.matrix, strict=True):
+                combination(weights, columns, row[block])
+        return sums
 
     def _sum_weights(self) -> Floats:
         return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
 
+    @cached_property
     def _factor(self) -> float:
         """The factor of the scales of the partition: the largest over the totals."""
-        spreads = np.array([continuous_scale(total[0]) for total in self.totals])
-        return float((spreads / self._units() / np.array(self.partition.scales)).max())
+        spreads = np.array([continuous_scale(total) for total in self.totals])
+        return float((spreads / self._units / np.array(self.partition.scales)).max())
+
+    @cached_property
+    def _largest(self) -> float:
+        """The size of the largest sum."""
+        return float(max(self._sums.max(), -self._sums.min()))
 
     def _slack(self, weights: Floats, confidence: float) -> Floats:
         """How much further a combination of discrete draws can reach than a combination of continuous draws."""
-        slack = np.array([slack_of(total[0], confidence) for total in self.totals]) / self._units()
+        slack = np.array([slack_of(total, confidence) for total in self.totals]) / self._units
         lattice: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
-        rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * float(np.abs(self._sums).max()))
+        rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * self._largest)
         return lattice + rounding
 
     def _mean_reach(self, confidence: float) -> Floats:
         """The reach of the noise of Σu − u·N, for each u."""
         partition = self.partition
         table = _mean_reaches(partition.values, partition.matrix, partition.scales, confidence)
-        return self._factor() * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
+        return self._factor * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
 
     def _variance_reach(self, confidence: float) -> Floats:
         """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v."""
         table = _variance_reaches(self.partition.matrix, self.partition.scales, confidence)
-        return self._factor() * table + self._slack(_variance_weights(), confidence)
+        return self._factor * table + self._slack(_variance_weights(), confidence)
 
-    def _shares(self, confidence: float) -> Ends:
-        """The u for which Σu − u·N is within its noise."""
-        sums, first = self._sums, self.totals[0]
+    def _share_reach(self, confidence: float) -> SharedReach:
+        """The reach of the noise of Σu − u·N, for each u; for small draws by their own law."""
+        first = self.totals[0]
         small = len(self.totals) == 2 and all(total.step == 1 and total.scale == first.scale for total in self.totals)
         if small and first.scale <= SMALL_SCALE:
             reach = _small_reaches(self.partition, float(first.scale), confidence)
         else:
             reach = self._mean_reach(confidence)
-        return edges(self._part(sums), sums.sum(axis=0), np.linspace(0, 1, reach.size), reach[None, :])
+        return SharedReach(np.linspace(0, 1, reach.size), reach)
 
-    def _variance_ends(self, confidence: float) -> Ends:
-        """First the interval of u with half the error probability, then for each u the v with the other half."""
-        low, high = self._shares(confidence)
-        sums, blocks = self._sums, (slice(start, start + _BLOCK) for start in range(0, len(low), _BLOCK))
-        ends = [self._variances(sums, block, low, high, confidence) for block in blocks]
+    def _mean_ends(self, low: Floats, high: Floats) -> Ends:
+        """Means from shares, in place, half a step wider for the grid's rounding."""
+        width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
+        for end, rounding in ((low, -half), (high, half)):
+            np.multiply(end, width, end)
+            np.add(end, rounding, end)
+            np.clip(end, 0, width, end)
+            np.add(end, lower, end)
+            np.multiply(end, float(self.grid.step), end)
+        return low, high
+
+    def _variance_ends(self, sums: Floats, low: Floats, high: Floats, reach: Floats) -> Ends:
+        """For each u in its interval, with half the error probability, the v with the other half."""
+        ends = [_variances(sums, block, low, high, reach) for block in blocks(len(low), _VARIANCE_BLOCK)]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
         first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
         return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
 
-    def _variances(self, sums: Floats, block: slice, low: Floats, high: Floats, confidence: float) -> Ends:
-        """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
-        b0, b1, b2 = (values[block, None] for values in sums)
-        u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
-        numerators = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
-        cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
-        part = (u * (_POINTS - 1) - cell)[..., None]
-        table = self._variance_reach(confidence)
-        reach = table[cell] * (1 - part) + table[cell + 1] * part
-        size = np.broadcast_to(b0 + b1 + b2, u.shape)
-        v = np.linspace(0, 0.25, _VARIANCES)
-        ends = edges(numerators.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
-        return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
+
+def _variances(sums: Floats, block: slice, low: Floats, high: Floats, table: Floats) -> Ends:
+    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
+    b0, b1, b2 = (values[block, None] for values in sums)
+    u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
+    numerators = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
+    cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
+    part = (u * (_POINTS - 1) - cell)[..., None]
+    reach = table[cell] * (1 - part) + table[cell + 1] * part
+    size = np.broadcast_to(b0 + b1 + b2, u.shape)
+    v = np.linspace(0, 0.25, _VARIANCES)
+    ends = edges(numerators.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+    return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
 
-def combination(weights: Sequence[float], columns: Sequence[Floats] | Floats) -> Floats:
+def blocks(count: int, size: int) -> list[slice]:
+    """Slices of so many groups."""
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[Any, ...]:
+    """The columns that a function makes of arrays of all groups, computed for some groups at a time."""
+    count = arrays[0].shape[-1]
+    if count <= _BLOCK:
+        return function(*arrays)
+    columns: tuple[Any, ...] = ()
+    for block in blocks(count, _BLOCK):
+        parts = function(*(array[..., block] for array in arrays))
+        columns = columns or tuple(np.empty(count, part.dtype) for part in parts)
+        for column, part in zip(columns, parts, strict=True):
+            column[block] = part
+    return columns
+
+
+def combination(weights: Sequence[float], columns: Sequence[Floats] | Floats, out: Floats | None = None) -> Floats:
     """Σ weight·column; a matrix product would start threads, which take longer than a few columns do."""
-    total = np.zeros(len(columns[0]))
+    total, product = np.empty(len(columns[0])) if out is None else out, np.empty(len(columns[0]))
+    total[:] = 0.0
     for weight, column in zip(weights, columns, strict=True):
-        if weight == 1:
-            np.add(total, column, total)
-        elif weight:
-            np.add(total, weight * column, total)
+        if weight:
+            np.add(total, column if weight == 1 else np.multiply(column, weight, product), total)
     return total
 
 
 def share_of(part: Floats, whole: Floats) -> Floats:
     """The share; ½ if the noisy whole is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole > 0, np.clip(part / whole, 0.0, 1.0), 0.5)
+        shares: Floats = np.asarray(part / whole)
+    np.clip(shares, 0.0, 1.0, shares)
+    np.copyto(shares, 0.5, where=whole <= 0)
+    return shares
 
 
 def _sample_factor(statistic: str, size: Floats) -> Floats:

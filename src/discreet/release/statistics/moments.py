@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
 from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
-from discreet.release.design import Estimate, Line, Secret, on_grid
+from discreet.release.design import Error, Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import Partition, Private, bernstein, centred, centred_squares, pair
+from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.partition import Partition, bernstein, centred, centred_squares, pair
 from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius
 
 SUM_BITS = 30
@@ -236,15 +237,20 @@ def moment_line(
     size: int | None,
 ) -> Line:
     """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group."""
-    is_sum = moment(statistic).base == "sum"
-    sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
-    shown = [f"± {readable(reach(rows), 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for rows in sizes]
+
+    def error() -> Error:
+        is_sum = moment(statistic).base == "sum"
+        sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
+        errors = [reach(rows) for rows in sizes]
+        pairs = zip(errors, sizes, strict=True)
+        shown = [f"± {readable(error, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for error, rows in pairs]
+        return ", ".join(shown), errors[0] if size is not None or is_sum else None
+
     return Line(
         name=name,
         sensitivity=noise[0] * epsilon,
         scale=noise[0],
-        within=", ".join(shown),
-        reach=reach(sizes[0]) if size is not None or is_sum else None,
+        error=error,
         sized=True,
         step=noise[1],
         noise=draws,
@@ -253,12 +259,18 @@ def moment_line(
 
 def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """The scales of the draws in a sum that follows from a partition."""
+    return tuple(scale * weight for scale, weight in zip(scales, _weights(grid, partition), strict=True) if weight)
+
+
+@lru_cache(maxsize=256)
+def _weights(grid: ValueGrid, partition: Partition) -> tuple[Fraction, ...]:
+    """The size of the weight of each total in the sum, in the units of the data."""
     ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
-    noise_scales = []
-    for scale, unit, *column in zip(scales, partition.units, *partition.matrix, strict=True):
+    weights = []
+    for unit, *column in zip(partition.units, *partition.matrix, strict=True):
         weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
-        noise_scales.append(scale * abs(weight) / unit * grid.step)
-    return tuple(scale for scale in noise_scales if scale)
+        weights.append(abs(weight) / unit * grid.step)
+    return tuple(weights)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:

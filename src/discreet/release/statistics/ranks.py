@@ -116,8 +116,7 @@ class QuantileDesign:
                 name=name,
                 sensitivity=Fraction(terms.steps),
                 scale=1 / rate,
-                within=self._within(rate, confidence, [size] if size else [1_000, 10_000]),
-                reach=None,
+                error=(self._within(rate, confidence, [size] if size else [1_000, 10_000]), None),
                 step=self.grid.step,
             )
             lines.append(line)
@@ -219,8 +218,7 @@ class ExtremeDesign:
                 name=self.name,
                 sensitivity=delta,
                 scale=delta / epsilon,
-                within=within,
-                reach=None,
+                error=(within, None),
                 step=self.grid.step,
             )
         ]

@@ -72,13 +72,13 @@ def radius(noisy: NoisySum, confidence: Fraction) -> int:
     return half_width(noisy.scale, confidence) * noisy.step + rounding
 
 
-def continuous_scale(noisy: NoisySum) -> float:
+def continuous_scale(noisy: NoisySum | NoisyColumn) -> float:
     """The scale of a continuous Laplace variable with the variance of the draw, in grid units."""
     rate = 1 / float(noisy.scale)
     return math.exp(-rate / 2) / -math.expm1(-rate) * noisy.step
 
 
-def slack_of(noisy: NoisySum, confidence: float) -> float:
+def slack_of(noisy: NoisySum | NoisyColumn, confidence: float) -> float:
     """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step."""
     lattice = _LATTICE if noisy.scale >= 1 else 1.0
     if noisy.scale < 1 and math.exp(-1 / float(noisy.scale)) < (1 - confidence) * _RARE:

@@ -20,7 +20,7 @@ import numpy as np
 from discreet.ask.statistics import moment
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.release.statistics.families import Family, JointDesign
-from discreet.release.statistics.grouped import Partition
+from discreet.release.statistics.partition import Partition
 from discreet.release.statistics.spread import Floats
 
 _STEPS, _PARTS = 64, 16  # the number of steps of ε, and of further steps for each further sixteen shares

@@ -10,6 +10,7 @@ from discreet.engines import duckdb as ours
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import PostgreSQL
 from discreet.engines.spark import _CHECKED, Spark
+from discreet.engines.sql import expectations
 from discreet.engines.sql.expectations import QUESTIONS, ROWS
 from discreet.engines.sql.postgres import PostgreSQLDialect
 from discreet.engines.sql.spark import SparkDialect
@@ -48,6 +49,13 @@ def test_a_connection_with_other_functions_is_refused_by_what_differs(macro, nam
     assert caught.value.__context__ is None
 
 
+@pytest.fixture
+def fresh_statements():
+    """Statements are written again after a change of a dialect, and after the test."""
+    yield expectations._statement.cache_clear
+    expectations._statement.cache_clear()
+
+
 def test_a_connection_of_ours_is_asked_once(monkeypatch):
     DuckDB("SELECT 1 AS x")
     monkeypatch.setattr(ours, "check", lambda *_: pytest.fail("asked again"))
@@ -59,19 +67,21 @@ def no_nan(*_):
     return exp.false()
 
 
-def test_a_server_that_differs_is_refused(postgres, monkeypatch):
+def test_a_server_that_differs_is_refused(postgres, monkeypatch, fresh_statements):
     assert PostgreSQL(f"{postgres}#pg_catalog.pg_class").schema()
     monkeypatch.setattr(PostgreSQLDialect, "is_nan", no_nan)
+    fresh_statements()
     with pytest.raises(EngineFailed, match=r"^PostgreSQL \d+ does not do what .* relies on: .*NaN in a sum.*; use"):
         PostgreSQL(f"{postgres}#pg_catalog.pg_class")
 
 
 @pytest.mark.spark
-def test_a_session_that_differs_is_refused_and_one_that_does_not_is_asked_once(spark, monkeypatch):
+def test_a_session_that_differs_is_refused_and_one_that_does_not_is_asked_once(spark, monkeypatch, fresh_statements):
     assert Spark(spark.range(1)).schema()
     assert spark in _CHECKED
     monkeypatch.setattr(SparkDialect, "is_nan", no_nan)
     Spark(spark.range(1))
     _CHECKED.discard(spark)
+    fresh_statements()
     with pytest.raises(EngineFailed, match=r"^Spark [\d.]+ does not do what .* relies on: .*NaN in a sum.*; use"):
         Spark(spark.range(1))

@@ -63,6 +63,7 @@ def test_rows_just_within_the_limit_are_written_in_parts(study, tmp_path, monkey
     assert [file.metadata.num_rows, file.num_row_groups] == [int(cells.sum()), -(-int(cells.sum()) // 1_000)]
     written = file.read().column("sex").to_pylist()
     assert [written.count(sex) for sex in ("f", "m", None)] == cells.tolist()
+    monkeypatch.setattr(rows_module, "MOST_ROWS", 10**9)  # by chance the noise makes more than a table may have
     assert file.read().equals(report.rows().replace_schema_metadata(file.schema_arrow.metadata))
     assert b"These rows are synthetic" in file.schema_arrow.metadata[b"discreet"]
 
@@ -71,4 +72,34 @@ def test_a_table_of_more_rows_than_fit_is_refused_and_names_the_way_out(study, m
     report = study.report(TABLES, epsilon=1).release()
     monkeypatch.setattr(rows_module, "MOST_ROWS", 10)
     with pytest.raises(InvalidParameter, match="name a file with rows="):
+        report.rows()
+
+
+@pytest.mark.parametrize(("max_rows", "keys"), [(1, 2), (10**6, 2), (10**6, 20_000)])
+def test_rows_are_refused_after_the_spend_only_where_the_plan_refuses_them_before(tmp_path, max_rows, keys):
+    """A file was proposed instead, which is refused, too, and noise beyond int64 was not noticed."""
+    policy = Policy(
+        source=pa.table({"who": ["a"], "sex": ["1"]}),
+        columns={"sex": {"keys": [str(key) for key in range(keys)]}},
+        epsilon=1,
+        neighbors="add-remove",
+        unit="who",
+        max_rows=max_rows,
+    )
+    refused = pytest.raises(InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out")
+    with Study(policy, ledger=tmp_path / "study.ledger") as opened:
+        with refused:
+            opened.report(TABLES, epsilon="1e-9", rows="rows.parquet")
+        report = opened.report(TABLES, epsilon="1e-9").release()
+        with refused:
+            report.rows()
+
+
+def test_rows_of_a_report_without_groups_are_refused(study):
+    tables = {"all": "SELECT count(*) AS n FROM data"}
+    refused = pytest.raises(InvalidParameter, match="rows needs group columns")
+    with refused:
+        study.report(tables, epsilon=1, rows="rows.parquet")
+    report = study.report(tables, epsilon=1).release()
+    with refused:
         report.rows()

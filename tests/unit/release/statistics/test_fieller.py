@@ -23,8 +23,8 @@ def quotients() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("reach", REACHES.values(), ids=REACHES)
 def test_newton_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
     numerators, denominators = quotients()
-    expected = fieller._at_all_points(numerators, denominators, POINTS, reach[None, :])
-    for mine, theirs in zip(fieller.edges(numerators, denominators, POINTS, reach[None, :]), expected, strict=True):
+    expected = fieller.edges(numerators, denominators, POINTS, reach[None, :])
+    for mine, theirs in zip(fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True):
         assert np.array_equal(mine, theirs)
 
 
@@ -32,19 +32,18 @@ def test_newton_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
 def test_denominators_of_minus_zero_and_lines_along_the_reach_have_the_ends_that_all_points_give() -> None:
     reach = 3 + np.abs(POINTS - 0.25) * 4  # larger at the last point: a line without a slope falls to it
     numerators, denominators = np.repeat([3.5, 4.5, 5.5, 9.0], 4), np.tile([-0.0, 0.0, 4.0, -4.0], 4)
-    expected = fieller._at_all_points(numerators, denominators, POINTS, reach[None, :])
-    for mine, theirs in zip(fieller.edges(numerators, denominators, POINTS, reach[None, :]), expected, strict=True):
+    expected = fieller.edges(numerators, denominators, POINTS, reach[None, :])
+    for mine, theirs in zip(fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True):
         assert np.array_equal(mine, theirs)
 
 
 def test_nearly_all_ends_are_found_by_newton_where_the_reach_is_hardly_bent() -> None:
-    hull, slack = fieller._hull(POINTS, REACHES["hardly bent"])
-    *_, sure = fieller._fitted(*quotients(), POINTS, REACHES["hardly bent"], hull, slack)
+    *_, sure = fieller.SharedReach(POINTS, REACHES["hardly bent"]).fitted(*quotients())
     assert sure.mean() > 0.98
 
 
 def test_control_a_bent_reach_that_is_taken_as_convex_gives_other_ends() -> None:
     reach = REACHES["bent"]
-    low, _, sure = fieller._fitted(*quotients(), POINTS, reach, reach, 0.0)
-    expected, _ = fieller._at_all_points(*quotients(), POINTS, reach[None, :])
+    low, _, sure = fieller.SharedReach(POINTS, reach, hull=reach, slack=0.0).fitted(*quotients())
+    expected, _ = fieller.edges(*quotients(), POINTS, reach[None, :])
     assert not np.array_equal(low[sure], expected[sure])

@@ -8,10 +8,11 @@ import pytest
 import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn
-from discreet.release.statistics import moments
+from discreet.release.statistics import grouped, moments
 from discreet.release.statistics.fieller import edges
-from discreet.release.statistics.grouped import Private, bernstein, centred_squares, pair
-from discreet.release.statistics.grouped import centred as centred_pair
+from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.partition import bernstein, centred_squares, pair
+from discreet.release.statistics.partition import centred as centred_pair
 from one_group import Group
 from studies import Paper, select, study_of
 
@@ -147,3 +148,15 @@ def test_a_number_lies_in_its_interval(asked, neighbors, clauses):
             for numbers in plan.release().full_record["numbers"].values():
                 for value, low, high in zip(numbers["value"], numbers["low"], numbers["high"], strict=True):
                     assert low <= value <= high, (epsilon, value, low, high)
+
+
+@pytest.mark.parametrize("statistic", ["sum", "mean", "variance"])
+def test_groups_in_several_blocks_have_the_numbers_that_they_have_in_one(statistic, monkeypatch):
+    rng, grid = np.random.default_rng(5), grid_of(0, 8, whole=True, bits=22)
+    rows = sizes(rng)
+    totals = [noisy(rng, [part * count for count in rows], 40) for part in (16, 24, 24)]
+    many = {"grid": grid, "partition": bernstein(grid.width), "totals": totals}
+    expected = table(Private(**many), statistic)
+    monkeypatch.setattr(grouped, "_BLOCK", 7)
+    for mine, theirs in zip(table(Private(**many), statistic), expected, strict=True):
+        assert np.array_equal(mine, theirs)

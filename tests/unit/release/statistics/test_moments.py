@@ -10,8 +10,9 @@ import terms
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum
 from discreet.release.statistics import moments
-from discreet.release.statistics.grouped import Private, bernstein, centred, centred_squares, pair
+from discreet.release.statistics.grouped import Private
 from discreet.release.statistics.moments import Known, estimate_of
+from discreet.release.statistics.partition import bernstein, centred, centred_squares, pair
 from discreet.release.statistics.spread import radius
 
 GRID = value_grid((Fraction(-2), Fraction(6)), bits=30, whole=True)

@@ -16,6 +16,8 @@ from discreet.release.statistics import tree as module
 from discreet.release.statistics.tree import Tree, isotonic, project, quantile_interval, quantiles_from, tree_design
 from terms import terms_of
 
+pytestmark = pytest.mark.usefixtures("all_simulations")
+
 RELATIONS = ["change-one", "add-remove"]
 EDGES = [1, 2, 3, 16, 17, 63, 64, 65, 100, 1023, 1024, 1025, 8193]
 
