@@ -129,8 +129,12 @@ def _stored(value: Array, low: Array, high: Array) -> dict[str, Array]:
     """The columns of a number and its intervals, by the ends of their names."""
     if len(value) >= _BLOCK and value.dtype == low.dtype == high.dtype != object:
         blocks = [slice(start, start + _BLOCK) for start in range(0, len(value), _BLOCK)]
-        reaches = [_reach(value[block], low[block], high[block]) for block in blocks]
-        if None not in reaches:
+        reaches: list[Any] = []
+        for block in blocks:
+            reaches.append(_reach(value[block], low[block], high[block]))
+            if reaches[-1] is None:
+                break
+        if reaches[-1] is not None:
             return {"": value, "_reach": np.array(reaches, value.dtype)}
         if value.dtype == np.int64:
             below, above = value - low, high - value

@@ -43,6 +43,8 @@ _DOUBT = 2.0**-28
 _SHORT, _LONG = np.uint64(2**32), np.uint64(2**64 - 2**44)
 """Floats decide only if the first word of W lies in between: closer to 0 or 1 it does not tell T well enough."""
 
+_FAR = np.uint64(2**63 - 1)
+
 _FARTHEST = 700.0
 """e^−700 is a normal float. A run with a larger x has T > 2⁸⁰⁰ where floats decide, and is never the earliest."""
 
@@ -151,16 +153,17 @@ def _winners(runs: Runs, unit: Fraction, entropy: Entropy) -> Integers:
 
 def _lower_times(words: Words, sizes: Integers, distances: Words, unit: float) -> Floats:
     """W/m·(1 + x/16)¹⁶, which is at most T, as 1 − (1−W)^(1/m) ≥ W/m and e^(x/16) ≥ 1 + x/16."""
-    growth = distances.astype(np.float64)
+    # as int64, which becomes a float in a fifth of the time of uint64; a smaller distance gives a lower bound, too
+    growth = np.minimum(distances, _FAR).view(np.int64).astype(np.float64)
     np.multiply(growth, unit / 16, growth)
     np.minimum(growth, _FARTHEST / 16, out=growth)
     np.add(growth, 1.0, growth)
     for _ in range(4):
         np.multiply(growth, growth, growth)
     np.divide(growth, sizes, growth)
-    bounds = words.astype(np.float64)
+    bounds = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
     np.multiply(bounds, growth, bounds)
-    return np.multiply(bounds, 2.0**-64, bounds)
+    return np.multiply(bounds, 2.0**-63, bounds)
 
 
 def _times(words: Words, sizes: Integers, distances: Words, unit: float) -> Floats:

@@ -12,10 +12,8 @@ grid is for real numbers, and any value can be missing.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -28,6 +26,7 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import Cells, Exact, Measure, Present, Rows, Total
 from discreet.engines.sql.patterns import NUMBER_PATTERN
 from discreet.errors import InvalidParameter
+from discreet.threads import cores, on_all_cores
 
 _BLOCK = 2**16
 """Values per block: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit into int64."""
@@ -214,13 +213,8 @@ def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
                 squared += int(np.add.reduce(np.multiply(whole, whole, out=whole)))
         return [size, total, squared] if squares else [size, total]
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(1, min(cores, len(data) // _THREAD_SHARE))
-    if threads == 1:
-        return Exact(tuple(sums(data.values)))
-    share = -(-len(data) // threads)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(sums, [data.values[start : start + share] for start in range(0, len(data), share)]))
+    share = max(1, -(-len(data) // max(1, min(cores(), len(data) // _THREAD_SHARE))))
+    parts = on_all_cores(sums, [data.values[start : start + share] for start in range(0, max(1, len(data)), share)])
     return Exact(tuple(sum(part) for part in zip(*parts, strict=True)))
 
 

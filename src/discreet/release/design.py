@@ -9,10 +9,7 @@ adds the noise. Counts and cumulative counts are in `statistics.counts`, sums, m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +22,7 @@ from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Exact, OnGrid
+from discreet.threads import on_all_cores
 
 Secret: TypeAlias = Exact[list[list[Any]]]
 """For each measure of a design, a list of the integers of all groups."""
@@ -126,10 +124,7 @@ def columns(
 
 def in_parts(work: Callable[[slice], dict[str, Columns]], cells: int) -> dict[str, Columns]:
     """The numbers of all groups, of which `work` computes one part, on all cores."""
-    parts = [slice(start, start + PART) for start in range(0, cells, PART)]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(min(cores, len(parts))) as pool:
-        numbers = [future.result() for future in [pool.submit(copy_context().run, work, part) for part in parts]]
+    numbers = on_all_cores(work, (slice(start, start + PART) for start in range(0, cells, PART)))
     # removed from its part when it is joined, so that a number is in memory once
     return {
         name: tuple(map(np.concatenate, zip(*(part.pop(name) for part in numbers), strict=True)))  # type: ignore[misc]

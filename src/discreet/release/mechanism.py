@@ -176,13 +176,15 @@ def _cost_runs(
     All cells of a run follow each other; the second array has the first of them. Runs may have no cell. A group ends
     with a cell after all others, and with `beyond` it begins with one before them; these exist with `beyond` only.
     """
-    first, last = groups.starts[:-1], groups.starts[1:]
-    places = np.stack([first, last], axis=1).ravel() if beyond else last
-    cells = np.insert(groups.cells, places, np.tile([-1, groups.width], len(groups)) if beyond else groups.width)
-    counts = np.insert(groups.counts, places, 0)
-    lengths = last - first + 1 + beyond
+    occupied = np.diff(groups.starts)
+    lengths = occupied + 1 + beyond
     lasts = np.cumsum(lengths) - 1
     firsts = lasts - lengths + 1
+    places = np.arange(groups.cells.size)
+    places += np.repeat(firsts + beyond - groups.starts[:-1], occupied)
+    cells, counts = np.empty(lengths.sum(), np.int64), np.zeros(lengths.sum(), np.int64)
+    cells[firsts], cells[lasts] = -1, groups.width
+    cells[places], counts[places] = groups.cells, groups.counts
     before = np.cumsum(counts) - counts
     before -= np.repeat(before[firsts], lengths)
     # how far each cell begins after the rank, in units of 1/shared records
