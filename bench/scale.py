@@ -141,7 +141,8 @@ def one_grouping(kind: str, source: str, folder: str) -> None:
     else:
         keys = {"keys": f"0..{CELLS - 1}"}
         bounds = {"age": {"bounds": (0, 120)}, "income": {"bounds": (0, 200_000)}}
-        policy = Policy(source=source, epsilon=1, version="1", columns={"a": keys, "b": keys, **bounds})
+        columns = {"a": keys, "b": keys, **bounds}
+        policy = Policy(source=source, table="data", epsilon=1, version="1", columns=columns)
         with tempfile.TemporaryDirectory() as place, Study(policy, ledger=Path(place, "ledger")) as study:
             asked = "SELECT a, b, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM data GROUP BY a, b"
             study.sql(asked, epsilon=1).release(to=target)
