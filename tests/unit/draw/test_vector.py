@@ -44,13 +44,16 @@ def test_few_draws_are_in_shared_cells_and_hardly_any_is_made_alone(scale, monke
         monkeypatch.setattr(Digits, name, lambda *given, alone=alone: calls.append(1) or alone(*given))
     fill(np.empty(10**6, np.int64), scale, threads=1)
     assert len(calls) < 100
-    assert 2**16 * 0.975 < vector._table(scale).shared < 2**16
+    assert 2**16 * 0.975 < vector._table(scale, *vector._BITS).shared < 2**16
 
 
 def test_tables_are_made_once_for_a_scale():
     scale = Fraction(12345, 678)
-    fill(np.empty(1000, np.int64), scale)
-    assert vector._table(scale) is vector._table(scale)
+    before = vector._table.cache_info()
+    for size in (1000, 1000, vector._SOME + 1, vector._SOME + 1):
+        fill(np.empty(size, np.int64), scale)
+    after = vector._table.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (2, 2), "one for short arrays, one for long ones"
 
 
 def test_shapes_and_types_of_samples():
