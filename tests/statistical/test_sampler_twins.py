@@ -183,7 +183,7 @@ def tops_of(law: Reference, cells: list[int], entropy: Replayed) -> tuple[list[i
 
 
 def reference(scale: Fraction, count: int, entropy: Replayed) -> list[int]:
-    law = law_of(scale, *(vector._BITS if count > vector._SOME else vector._BITS_OF_SOME))
+    law = law_of(scale, *(vector._BITS if count > vector._FEW else vector._BITS_OF_FEW))
     bits = law.lower
     kind = next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= 8 * np.dtype(kind).itemsize)
     draws: list[int] = []
@@ -232,7 +232,7 @@ def test_draws_alone_and_reference_agree_on_every_word(scale):
     ends = rng.random(words.size) < 0.02
     words[ends] = rng.choice(np.array([0, 2**64 - 1], np.uint64), int(ends.sum()))
     fast, slow = Replayed(words, words), Replayed(words, words)
-    law = law_of(scale, *vector._BITS_OF_ONE)
+    law = law_of(scale, *vector._BITS_OF_FEW)
     for _ in range(6_000):
         assert draw_one(scale, fast) == law.draw(slow.more)
     assert fast.asked == slow.asked

@@ -45,16 +45,16 @@ _WIDE_PART = 2**16
 _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
-_BITS, _BITS_OF_SOME, _BITS_OF_ONE = (6, 10), (4, 6), (4, 0)
-"""Bits of the largest scale of a top, and high bits of an excess: in arrays, in short arrays, and for a draw alone. In
-arrays a draw is in a shared cell in 2 % of the cases, and its low bits are an excess in 2 of 100,000. A shorter list
+_BITS, _BITS_OF_FEW = (6, 10), (4, 6)
+"""Bits of the largest scale of a top, and high bits of an excess: in arrays, and in short arrays and for a draw alone. In
+arrays a draw is in a shared cell in 2 % of the cases, and its low bits are an excess in 2 of 100,000. The shorter list
 takes half the time to make, and a draw from it a little longer."""
 
 _INT64_LIMIT = 50
 """Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""
 
-_FEW, _SOME = 32, 2**12
-"""Up to so many draws are made one by one, and up to so many from a shorter list: more would cost more than it saves."""
+_ALONE, _FEW = 32, 2**12
+"""Up to so many draws are made one by one, and up to so many from the shorter list."""
 
 _FEW_SHARED = 12
 """The same for draws in shared cells."""
@@ -89,11 +89,7 @@ def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
     """One exact draw, of any size, without the cost of arrays."""
     note("laplace", scale)
-    return _one(scale, entropy or keystream())
-
-
-def _one(scale: Fraction, entropy: Entropy) -> int:
-    return digits(scale, *_BITS_OF_ONE).draw(entropy.more)
+    return digits(scale, *_BITS_OF_FEW).draw((entropy or keystream()).more)
 
 
 def beyond_int64(scale: Fraction) -> bool:
@@ -104,8 +100,9 @@ def beyond_int64(scale: Fraction) -> bool:
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
     """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
     note("laplace", scale, out.size)
-    if out.size <= _FEW and entropy is None:
-        out[:] = [_one(scale, keystream()) for _ in range(out.size)]
+    if out.size <= _ALONE and entropy is None:
+        draw, more = digits(scale, *_BITS_OF_FEW).draw, keystream().more
+        out[:] = [draw(more) for _ in range(out.size)]
         return
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -122,7 +119,7 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
 
 def _fill_here(out: Integers, scale: Fraction, entropy: Entropy, part: int | None = None) -> None:
     """Overwrite `out` with exact draws, block by block, with so many draws per look-up."""
-    table = _table(scale, *(_BITS if out.size > _SOME else _BITS_OF_SOME))
+    table = _table(scale, *(_BITS if out.size > _FEW else _BITS_OF_FEW))
     for start in range(0, out.size, BLOCK):
         table.fill(out[start : start + BLOCK], entropy, part or PART)
 

@@ -50,7 +50,7 @@ def test_few_draws_are_in_shared_cells_and_hardly_any_is_made_alone(scale, monke
 def test_tables_are_made_once_for_a_scale():
     scale = Fraction(12345, 678)
     before = vector._table.cache_info()
-    for size in (1000, 1000, vector._SOME + 1, vector._SOME + 1):
+    for size in (1000, 1000, vector._FEW + 1, vector._FEW + 1):
         fill(np.empty(size, np.int64), scale)
     after = vector._table.cache_info()
     assert (after.misses - before.misses, after.hits - before.hits) == (2, 2), "one for short arrays, one for long ones"
