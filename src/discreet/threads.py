@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from itertools import islice
 from typing import TypeVar
 
 Part = TypeVar("Part")
@@ -20,10 +22,19 @@ def cores() -> int:
 def on_all_cores(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
     """The results of all parts, in their order; a single part is computed in this thread."""
     remaining = list(parts)
-    threads = min(cores(), len(remaining))
+    return [work(part) for part in remaining] if len(remaining) == 1 else list(in_turn(work, remaining))
+
+
+def in_turn(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+    """The results of all parts, in their order, computed on all cores a few parts in advance."""
+    remaining, threads = iter(parts), cores()
     if threads < 2:
-        return [work(part) for part in remaining]
+        yield from map(work, remaining)
+        return
     with ThreadPoolExecutor(threads) as pool:
         # each in a copy of the context, where `taping` and `noting` are
-        futures = [pool.submit(copy_context().run, work, part) for part in remaining]
-        return [future.result() for future in futures]
+        submitted = (pool.submit(copy_context().run, work, part) for part in remaining)
+        futures = deque(islice(submitted, 2 * threads))
+        while futures:
+            yield futures.popleft().result()
+            futures.extend(islice(submitted, 1))

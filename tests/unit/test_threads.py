@@ -6,7 +6,7 @@ from contextvars import ContextVar
 import pytest
 
 from discreet import threads
-from discreet.threads import on_all_cores
+from discreet.threads import in_turn, on_all_cores
 
 _setting: ContextVar[int] = ContextVar("setting", default=0)
 
@@ -42,3 +42,13 @@ def test_a_single_part_stays_in_its_thread():
 def test_an_error_of_a_part_is_raised():
     with pytest.raises(ZeroDivisionError):
         on_all_cores(lambda part: 1 // part, [1, 0, 2])
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_results_come_in_turn_and_only_a_few_parts_are_computed_in_advance(monkeypatch, number):
+    monkeypatch.setattr(threads, "cores", lambda: number)
+    begun = []
+    results = in_turn(lambda part: begun.append(part) or part, range(100))
+    assert [next(results), next(results)] == [0, 1]
+    assert len(begun) <= 2 * number + 2
+    assert list(results) == list(range(2, 100))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -41,6 +41,7 @@ from discreet.release.size import refuse_large_file
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
+from discreet.threads import in_turn
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -117,7 +118,7 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         free(record_path, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        tables = even(ahead(batches_of(plan, plan.fetched())), PART * _PARTS)
+        tables = ahead(even(batches_of(plan, plan.fetched()), PART * _PARTS))
         first = next(tables)
         write_parquet(draft, first.schema, chain([first], tables), public=True)
         return {**rest, "rows": plan.cells}
@@ -147,10 +148,13 @@ def unstreamed(plan: Plan) -> str | None:
     return None
 
 
-def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of the answer, part by part."""
+def batches_of(
+    plan: Plan, fetched: Exact[Any], each: Callable[..., Iterator[Any]] = in_turn
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the answer, part by part, each with draws of its own; with `map` for `each` in this thread alone."""
     keys = _keys(plan)
-    for start in range(0, plan.cells, PART):
+
+    def batch(start: int) -> pa.RecordBatch:
         stop = min(plan.cells, start + PART)
         numbers = plan.numbers(fetched, slice(start, stop))
         fields, arrays = [], []
@@ -163,12 +167,15 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
             for suffix, column in zip(("", "_low", "_high"), numbers[inner], strict=True):
                 arrays.append(_array(column))
                 fields.append(pa.field(name + suffix, arrays[-1].type, nullable=False))
-        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    return each(batch, range(0, plan.cells, PART))
 
 
 def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:
     """The labels of some rows; few labels are a dictionary, which is copied and written with every part."""
-    indices = np.arange(start, stop) // stride % len(labels)
+    # a division of 32 bits takes a third of the time of one of 64
+    indices = np.arange(start, stop, dtype=np.uint32 if max(stop, stride) < 2**32 else np.int64) // stride % len(labels)
     if len(labels) <= PART:
         return pa.DictionaryArray.from_arrays(indices.astype(np.int32), labels)
     first, last = indices[[0, -1]].tolist()

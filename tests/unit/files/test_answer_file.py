@@ -71,6 +71,14 @@ def test_every_cell_has_a_draw_of_its_own(study, tmp_path, monkeypatch):
     assert len(set(table["people"].to_pylist())) > AREAS * LEVELS - 10
 
 
+@pytest.mark.parametrize("start", [0, 5, 2**32 - 10, 2**32 + 3, 2**34])
+@pytest.mark.parametrize("stride", [1, 3, 2**31, 2**33])
+def test_keys_of_cells_beyond_32_bits_are_right(start, stride):
+    labels = pa.array(list("abcdefg"))
+    keys = answer_file._key_array(labels, stride, start, start + 20).to_pylist()
+    assert keys == ["abcdefg"[cell // stride % 7] for cell in range(start, start + 20)]
+
+
 def test_the_file_has_plain_types_whatever_the_data(study, tmp_path):
     table = study.sql(QUESTION, epsilon=1).release(to=tmp_path / "cells.parquet").to_arrow()
     kinds = {field.name: str(field.type) for field in table.schema}
