@@ -6,7 +6,7 @@ draws, and a choice also its cells with their exponents. The drawn numbers are n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -34,6 +34,11 @@ def noting() -> Iterator[list[Noted]]:
         yield notes
     finally:
         _notes.reset(token)
+
+
+def in_order(mapping: Callable[..., Any]) -> Callable[..., Any]:
+    """How to map a function that draws: by `mapping`, which may use threads, or inside `noting` one by one."""
+    return mapping if _notes.get() is None else map
 
 
 def note(law: Literal["laplace", "choice", "coin"], parameter: Any, count: int = 1, runs: Any = None) -> None:

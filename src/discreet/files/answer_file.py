@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -27,6 +27,7 @@ from pyarrow import parquet
 
 from discreet import views
 from discreet.ask.query import Named
+from discreet.draw.noted import in_order
 from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.batches import ahead, even
@@ -148,10 +149,8 @@ def unstreamed(plan: Plan) -> str | None:
     return None
 
 
-def batches_of(
-    plan: Plan, fetched: Exact[Any], each: Callable[..., Iterator[Any]] = in_turn
-) -> Iterator[pa.RecordBatch]:
-    """The rows of the answer, part by part, each with draws of its own; with `map` for `each` in this thread alone."""
+def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of the answer, part by part, each with draws of its own; parts are computed on all cores."""
     keys = _keys(plan)
 
     def batch(start: int) -> pa.RecordBatch:
@@ -169,7 +168,8 @@ def batches_of(
                 fields.append(pa.field(name + suffix, arrays[-1].type, nullable=False))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
-    return each(batch, range(0, plan.cells, PART))
+    batches: Iterator[pa.RecordBatch] = in_order(in_turn)(batch, range(0, plan.cells, PART))
+    return batches
 
 
 def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:

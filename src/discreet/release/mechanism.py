@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from numpy.typing import NDArray
 from discreet.calibrate.grid import Grid, grid_of, public_step
 from discreet.draw.choice import Runs, choose, common_unit
 from discreet.draw.coin import Chance, flips
+from discreet.draw.noted import in_order
 from discreet.draw.vector import draw_one, fill, samples
 from discreet.engines.base import Exact
 from discreet.engines.integers import CellCounts, Integers, near
 from discreet.release.statistics.points import Points, split_runs
 from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
+from discreet.threads import on_all_cores
 
 _CELLS = 2**15
 """Occupied cells of all groups that are chosen among at once: some arrays of 1 MiB."""
@@ -147,13 +150,16 @@ def choose_cells(
     times, shift = int(share * shared), int(offset * shared)
 
     def draw() -> list[int]:
-        groups, chosen = CellCounts.of(counts.reveal()), []
-        for part in _parts(groups.starts):
+        groups = CellCounts.of(counts.reveal())
+
+        def chosen(part: slice) -> list[int]:
             runs, firsts = _cost_runs(groups[part], times, shift, shared, above, below, beyond)
             if points and any(points[part]):
                 runs = split_runs(runs, firsts, points[part], unit / shared)
-            chosen += choose(_occupied(runs), unit / shared).tolist()
-        return chosen
+            cells: list[int] = choose(_occupied(runs), unit / shared).tolist()
+            return cells
+
+        return list(chain.from_iterable(in_order(on_all_cores)(chosen, _parts(groups.starts))))
 
     indices: list[int] = drawn(draw, "choice", share, offset, over, under, beyond, points)
     return indices

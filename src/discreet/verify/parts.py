@@ -239,7 +239,7 @@ def _require_same_in_file(plan: Plan, parts: list[Part]) -> None:
     """Refuse a plan whose file is not drawn, batch by batch, with the scales and steps of its parts, one per share."""
     zeros = [totals for share in plan.shares for totals in _zero_totals(share, plan)]
     with recording() as draws:
-        sizes = [batch.num_rows for batch in batches_of(plan, Exact(zeros), map)]
+        sizes = [batch.num_rows for batch in batches_of(plan, Exact(zeros))]
     about: About = {"statistic": "a file"}
     for size in sizes:
         for part in parts:

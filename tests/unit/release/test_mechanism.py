@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cells import spread_out
 from discreet.draw.choice import Runs, common_unit
+from discreet.draw.noted import noting
 from discreet.engines.base import Exact
 from discreet.engines.integers import CellCounts
 from discreet.release import mechanism
@@ -78,7 +79,8 @@ def test_the_runs_cost_what_all_cells_cost_one_by_one(table, share, offset, over
     arrays = [np.array(counts) for counts in groups]
     for counts in (arrays, CellCounts.of(arrays)):
         drawn.clear()
-        with mock.patch.object(mechanism, "choose", choose), mock.patch.object(mechanism, "_CELLS", part):
+        patched = mock.patch.multiple(mechanism, choose=choose, _CELLS=part)
+        with patched, noting():  # one part after the other
             choose_cells(
                 Exact(counts), share=share, offset=offset, over=over, under=under, beyond=beyond, points=points
             )
@@ -93,6 +95,23 @@ def test_every_group_gets_its_own_choice():
         assert choose_cells(Exact(groups), **half) == list(range(9)) * 50
         points = [Points(bits=3, lower=0), None] * 225
         assert choose_cells(Exact(groups), points=points, **half) == list(range(9)) * 50
+
+
+def test_choices_are_made_on_all_cores_but_one_after_the_other_if_they_are_noted():
+    def cores(work, parts):
+        used.append(parts := list(parts))
+        return map(work, parts)
+
+    used: list[list[slice]] = []
+    groups = [np.arange(9)] * 50
+    half = {"share": Fraction(1, 2), "offset": Fraction(0), "over": Fraction(1), "under": Fraction(1)}
+    with mock.patch.multiple(mechanism, _CELLS=64, on_all_cores=cores):
+        with noting() as notes:
+            choose_cells(Exact(groups), **half)
+        assert (used, sum(note.count for note in notes)) == ([], 50)
+        choose_cells(Exact(groups), **half)
+    assert len(used) == 1
+    assert len(used[0]) == len(notes) > 1
 
 
 @pytest.mark.parametrize(("offset", "expected"), [(-(10**6), 0), (0, 5), (10**6, 10)])
