@@ -275,12 +275,12 @@ def find_brackets(
     """For every group two grid points between which the quantile lies at this confidence, each chosen at this rate."""
     reach = _bracket_reach(grid, rate, confidence)
     # the ends may lie below or above everybody: two more cells, which hold nobody
-    lows, highs = (
-        np.array(choose_cells(counts, share=share, offset=offset, over=rate, under=rate, beyond=True))
-        for offset in (-reach, reach)
-    )
-    first = grid.lower - 1
-    return np.maximum(first + lows, grid.lower), np.minimum(first + highs, grid.upper)
+    ends = [
+        choose_cells(counts, share=share, offset=side, over=rate, under=rate, beyond=True) for side in (-reach, reach)
+    ]
+    # each end has a draw of its own, so that they may be the other way round
+    first, last = np.clip(np.sort(ends, axis=0) + (grid.lower - 1), grid.lower, grid.upper)
+    return first, last
 
 
 def _bracket_reach(grid: ValueGrid, rate: Fraction, confidence: Fraction) -> Fraction:
