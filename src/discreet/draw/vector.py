@@ -12,7 +12,6 @@ the data raises.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from discreet.draw.digits import FIELD, REST, Digits, digits
 from discreet.draw.entropy import Entropy, keystream
 from discreet.draw.noted import note
 from discreet.errors import InvalidParameter
+from discreet.threads import cores
 
 Integers = NDArray[np.int64]
 Fields = NDArray[np.uint16]
@@ -57,7 +57,7 @@ _ALONE, _FEW = 32, 2**12
 """Up to so many draws are made one by one, and up to so many from the shorter list."""
 
 _FEW_SHARED = 12
-"""The same for draws in shared cells."""
+"""Up to so many draws in shared cells are settled one by one."""
 
 _FAR = 2**62
 """Two integers below this in size have a sum in int64."""
@@ -105,8 +105,7 @@ def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, thre
         out[:] = [draw(more) for _ in range(out.size)]
         return
     if threads is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = min(cores, out.size // _THREAD_SHARE)
+        threads = min(cores(), out.size // _THREAD_SHARE)
     if threads < 2 or entropy is not None:
         _fill_here(out, scale, entropy or keystream())
         return

@@ -21,6 +21,7 @@ from discreet.ask.expression import Cast, Expression
 from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
 from discreet.calibrate.sensitivity.terms import Terms
+from discreet.draw.noted import in_order
 from discreet.engines.base import Exact, OnGrid
 from discreet.threads import on_all_cores
 
@@ -124,7 +125,7 @@ def columns(
 
 def in_parts(work: Callable[[slice], dict[str, Columns]], cells: int) -> dict[str, Columns]:
     """The numbers of all groups, of which `work` computes one part, on all cores."""
-    numbers = on_all_cores(work, (slice(start, start + PART) for start in range(0, cells, PART)))
+    numbers = list(in_order(on_all_cores)(work, (slice(start, start + PART) for start in range(0, cells, PART))))
     # removed from its part when it is joined, so that a number is in memory once
     return {
         name: tuple(map(np.concatenate, zip(*(part.pop(name) for part in numbers), strict=True)))  # type: ignore[misc]
