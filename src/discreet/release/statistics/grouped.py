@@ -52,8 +52,9 @@ _FLOATS = 2.0**-46
 _CLOSE = 1e-6
 """The relative accuracy of a planned error."""
 
-_BLOCK, _VARIANCE_BLOCK = 2**14, 512
-"""Groups that are computed at a time, so that their arrays stay in the caches."""
+_BLOCK, _VARIANCE_BLOCK = 2**16, 512
+"""Groups that are computed at a time, so that their arrays stay in the caches. In shorter steps, threads wait for each
+other: numpy lets another thread run Python for the time of a step only."""
 
 
 @dataclass(frozen=True, kw_only=True)
