@@ -174,7 +174,7 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 
 def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:
     """The labels of some rows; few labels are a dictionary, which is copied and written with every part."""
-    # a division of 32 bits takes a third of the time of one of 64
+    # divisions of 32 bits take less than half the time of those of 64
     indices = np.arange(start, stop, dtype=np.uint32 if max(stop, stride) < 2**32 else np.int64) // stride % len(labels)
     if len(labels) <= PART:
         return pa.DictionaryArray.from_arrays(indices.astype(np.int32), labels)
