@@ -7,17 +7,26 @@ PYTEST := $(BIN)/python -m pytest
 # every process that tests start would compile all that it imports, were its bytecode not kept
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check bench mutants neighbours figures docs wheel clean
+.PHONY: demo test clocks quick check bench mutants neighbours figures docs wheel clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
 	@echo '   . $(BIN)/activate      first: it puts discreet on the PATH of this shell'
 
-# Spark has a process of its own, beside the others
+# Spark has a process of its own, beside the others; what races a clock runs when all of them have ended. The last lines
+# say what failed, whatever a library prints as a process ends.
 test: $(VENV)/.test
 	$(PYTEST) -m spark $$(grep -rl --include=*.py mark.spark tests/*/) -W ignore::FutureWarning -W ignore::ResourceWarning >$(VENV)/spark.txt 2>&1 & spark=$$!; \
-	$(PYTEST) -m "not spark" -n 3 --dist worksteal; others=$$?; \
-	wait $$spark; spark=$$?; cat $(VENV)/spark.txt; exit $$((others + spark))
+	$(PYTEST) -m "not spark and not clock" -n 3 --dist worksteal; others=$$?; \
+	wait $$spark; spark=$$?; cat $(VENV)/spark.txt; \
+	$(PYTEST) -m clock $$(grep -rl --include=*.py mark.clock tests/*/); clocks=$$?; \
+	for part in "clocks $$clocks" "Spark $$spark" "all others $$others"; do \
+		case $$part in *" 0") echo "passed: $${part% *}";; *) echo "FAILED: $${part% *}";; esac; done; \
+	exit $$((others + spark + clocks != 0))
+
+# How often what races a clock is wrong, on a free machine and beside two busy processes
+clocks: $(VENV)/.test
+	$(BIN)/python tools/clocks.py $(or $(TIMES),10)
 
 # The inner loop, within a minute: the unit tests of what computes, without servers
 quick: $(VENV)/.quick

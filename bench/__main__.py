@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 TABLES = (
-    *("noise", "accuracy", "quantiles", "profile", "joint", "reports"),
+    *("noise", "accuracy", "quantiles", "profile", "joint", "reports", "plans"),
     *("ledger", "study", "engines", "keys", "scale", "serve", "load"),
 )
 

@@ -108,7 +108,7 @@ def session() -> Iterator[Any]:
 
 def after_fetch(source: Path, folder: Path) -> Iterator[list[str]]:
     years = source.with_name("years.parquet")
-    duckdb.sql(f"SELECT *, 1 + hash(income) % 100 AS year FROM '{source}'").write_parquet(str(years))  # noqa: S608
+    duckdb.sql(f"SELECT *, 1 + hash(income) % 100 AS year FROM '{source}'").write_parquet(str(years))
     columns = {**COLUMNS, **YEARS}
     policy = Policy(
         source=str(years), table="people", epsilon=1000, version="1", neighbors="add-remove", columns=columns

@@ -48,7 +48,7 @@ def question(path: str) -> dict[str, Any]:
     """A question that nobody asked before."""
     at = next(_numbers)
     where = f"age > {at / 1000}"
-    sql = f"SELECT county, count(*) AS people, avg(age) AS age FROM people WHERE {where} GROUP BY county"  # noqa: S608
+    sql = f"SELECT county, count(*) AS people, avg(age) AS age FROM people WHERE {where} GROUP BY county"
     asked = {"tables": {"counties": sql}} if path.startswith("/report") else {"sql": sql}
     named = {"request_id": f"r{at}"} if path in ("/release", "/report") else {}
     return {"study": "people", "epsilon": str(COST), **asked, **named}
@@ -126,9 +126,9 @@ async def run(
         async def client(at: int, name: str, token: str) -> None:
             await asyncio.sleep(rest * at / clients)
             for path in itertools.islice(itertools.cycle(MIX), 3 * at % len(MIX), None):
-                if time.monotonic() > end:
-                    return
                 await made.ask(session, name, token, path, made.plans)
+                if time.monotonic() > end:  # each has asked something, on a machine however busy
+                    return
                 await asyncio.sleep(rest)
 
         async def watch() -> None:

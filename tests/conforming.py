@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-import reference
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.ask.reading import cleaning
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.verify import reference
 
 POWERS = ((0, 0), (1, 0), (0, 1), (1, 1))
 

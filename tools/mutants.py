@@ -1,9 +1,9 @@
 """Break discreet on purpose, in small ways, and see that the tests notice: `make mutants`.
 
 Every entry of mutants.toml is one mistake: a text that stands exactly once in a file of src/discreet, what to write in
-its place, and the tests that must fail then. Each is tried on a copy of source and tests in a temporary folder, on
-two copies at once; the tree itself is never touched. First the tests run on a copy without any mistake, and must pass.
-The table of what was killed by which test goes to docs/mutants.md.
+its place, and the tests that must fail then, or `discreet verify`, which must fail by itself. Each is tried on a copy
+of source and tests in a temporary folder, on two copies at once; the tree itself is never touched. First the tests run
+on a copy without any mistake, and must pass. The table of what was killed by which test goes to docs/mutants.md.
 
 A mutant that survives is a hole in the tests: write the missing test. A mutant whose text is not found exactly once is
 an error: the source has moved on, and so must the entry.
@@ -33,6 +33,9 @@ _COPIED = ("src", "tests", "tools", "docs", "bench", "pyproject.toml", "README.m
 _PATIENCE = 600
 """Seconds for the tests of one mutant: one that hangs is not killed."""
 
+VERIFY = ("discreet verify",)
+"""In the place of tests: users must notice the mistake, with the command that they have."""
+
 KINDS = (
     "Δ−1",
     "ε×1.05",
@@ -48,6 +51,7 @@ KINDS = (
     "float ledger",
     "NULL for empty",
     "key from data",
+    "what is added",
 )
 
 
@@ -102,6 +106,8 @@ def copied(root: Path, folder: Path) -> Path:
 
 def tested(folder: Path, tests: tuple[str, ...]) -> tuple[str | None, str]:
     """The first test that fails in a copy, or None; and the end of what pytest printed."""
+    if tests == VERIFY:
+        return verified(folder)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -119,6 +125,29 @@ def tested(folder: Path, tests: tuple[str, ...]) -> tuple[str | None, str]:
     return failed[1], said
 
 
+def verified(folder: Path) -> tuple[str | None, str]:
+    """The first line that `discreet verify` marks in a copy, by its title, or None; and the last lines."""
+    command = [sys.executable, "-m", "discreet", "verify"]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONUNBUFFERED": "1"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    lines: list[str] = []
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
+        try:
+            for line in running.stdout or ():
+                lines.append(line.rstrip())
+                if line.startswith("✗"):
+                    return f"{VERIFY[0]}::{re.split(' {2,}', line[2:])[0].strip()}", lines[-1]
+            running.wait()
+        finally:
+            running.kill()
+    said = "\n".join(lines[-15:])
+    if running.returncode:
+        raise RuntimeError(f"discreet verify broke off:\n{said}")
+    return None, said
+
+
 def tried(folder: Path, mutant: Mutant) -> Outcome:
     """What the tests say of the mutant, in a copy that is as it was afterwards."""
     file = folder / "src" / "discreet" / mutant.file
@@ -133,7 +162,8 @@ def tried(folder: Path, mutant: Mutant) -> Outcome:
 
 def all_tried(chosen: list[Mutant], *, copies: int = 2) -> list[Outcome]:
     """The outcomes, in the order of the mutants, after the tests have passed without a mistake."""
-    named = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+    named = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests if mutant.tests != VERIFY))
+    alone = [VERIFY] if any(mutant.tests == VERIFY for mutant in chosen) else []
     with tempfile.TemporaryDirectory(prefix="discreet-mutants-") as place, ThreadPoolExecutor(copies) as pool:
         folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for number in range(copies):
@@ -153,7 +183,8 @@ def all_tried(chosen: list[Mutant], *, copies: int = 2) -> list[Outcome]:
             print(f"{fate} {time.monotonic() - began:5.1f} s  {mutant.kind}: {mutant.name}", flush=True)
             return outcome
 
-        list(pool.map(plain, [tuple(named[start::copies]) for start in range(copies) if named[start::copies]]))
+        shares = [tuple(named[start::copies]) for start in range(copies) if named[start::copies]]
+        list(pool.map(plain, [*shares, *alone]))
         print(f"{len(named)} named tests pass without a mistake", flush=True)
         return list(pool.map(mutated, chosen))
 
@@ -176,6 +207,7 @@ def report(outcomes: list[Outcome]) -> str:
         "A test that cannot fail is a defect. `make mutants` makes each of these mistakes in a copy of the source, "
         "runs the tests named in",
         "[tools/mutants.toml](../tools/mutants.toml), and writes down which one failed first. All must be noticed.",
+        "Where `discreet verify` stands in the place of a test, it is that command that must fail, by the line named.",
         "",
         "| kind | mistake | where | noticed by |",
         "|---|---|---|---|",
@@ -187,17 +219,18 @@ def row(outcome: Outcome) -> str:
     """One line of the table."""
     mutant = outcome.mutant
     test, _, name = (outcome.killer or "**nobody**").partition("::")
+    if (test,) == VERIFY:
+        return f"| {mutant.kind} | {mutant.name} | `{mutant.file}` | `{test}` · {name} |"
     noticed = f"`{test}` · {name.removeprefix('test_').replace('_', ' ')}" if name else test
     return f"| {mutant.kind} | {mutant.name} | `{mutant.file}` | {noticed} |"
 
 
 def renewed(page: str, outcomes: list[Outcome]) -> str:
-    """The page with new lines for these mutants, where it has lines for them."""
+    """The page with new lines for these mutants; those that it has no lines for come last."""
     rows = {f"| {one.mutant.kind} | {one.mutant.name} |": row(one) for one in outcomes}
-    return "".join(
-        next((f"{new}\n" for begin, new in rows.items() if line.startswith(begin)), line)
-        for line in page.splitlines(keepends=True)
-    )
+    old = page.splitlines()
+    lines = [next((rows.pop(begin) for begin in list(rows) if line.startswith(begin)), line) for line in old]
+    return "\n".join([*lines, *rows.values()]) + "\n"
 
 
 def main(wanted: list[str]) -> int:

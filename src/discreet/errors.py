@@ -7,12 +7,22 @@
     ├── LedgerDamaged      the ledger was changed, rolled back or replaced
     └── EngineFailed       a part of the system (database, entropy source) failed
 
-Messages quote parameters, never data. All errors except `EngineFailed` are raised before any spend.
+Messages quote parameters, never data. All errors except `EngineFailed` are raised before any spend; the text of an
+`EngineFailed` ends with whether ε is spent.
 
 `printable` makes untrusted text (a key, the name of a column) safe for a terminal.
 """
 
 from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def printable(text: str) -> str:
@@ -48,10 +58,18 @@ def shorter(text: str, longest: int) -> str:
 
 
 class DiscreetError(Exception):
-    """The base class of all errors that discreet raises."""
+    """The base class of all errors that discreet raises.
 
-    def __init__(self, message: str = "") -> None:
+    `code` is the SQLSTATE, errno or condition of the cause, or empty. Tracebacks show it, too.
+    """
+
+    code = ""
+
+    def __init__(self, message: str = "", *, code: str = "") -> None:
         super().__init__(one_line(message))
+        if code:
+            self.code = code
+            self.add_note(code)
 
 
 class InvalidParameter(DiscreetError, ValueError):
@@ -70,5 +88,96 @@ class LedgerDamaged(DiscreetError):
     """The ledger was changed, rolled back or replaced; it is never opened as a new budget."""
 
 
+class SourceUnusable(InvalidParameter):
+    """The source does not exist, or is not what the policy declares: its custodian can change that."""
+
+
+class SourceChanged(SourceUnusable):
+    """The source has other columns, types or rights than when it was opened."""
+
+
 class EngineFailed(DiscreetError):
-    """A database, or another part of the system, failed; what was already spent stays spent."""
+    """A database, or another part of the system, failed; what was already spent stays spent.
+
+    `spent` says whether the question had been charged: True, False, or None if the ledger could not tell. Its text says
+    so, too, after the `sentence` about the failure.
+    """
+
+    def __init__(self, message: str = "", *, spent: bool | None = False, code: str = "") -> None:
+        super().__init__(message, code=code)
+        self.spent = spent
+
+    @property
+    def sentence(self) -> str:
+        """What failed and what to do, without what is spent."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self.sentence, _SPENT[self.spent])))
+
+
+_SPENT = {
+    True: "what was spent stays spent",
+    False: "nothing was spent",
+    None: "whether it was spent is not known, and the same request_id is charged once",
+}
+
+
+def errno_code(number: int) -> str:
+    """The code of an error of the operating system.
+
+    >>> errno_code(28)
+    'errno 28 (ENOSPC)'
+    """
+    return f"errno {number} ({errno.errorcode.get(number, '?')})"
+
+
+def without_context(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The function, whose refusals lose the errors from which they were raised: their messages may quote a row."""
+
+    @wraps(work)
+    def whole(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        try:
+            return work(*args, **options)
+        except DiscreetError as error:
+            refusal = error
+        refusal.__context__ = None
+        raise refusal
+
+    return whole
+
+
+@contextmanager
+def of_source() -> Iterator[None]:
+    """Within the block, a parameter that cannot be used is the fault of the source or of its policy."""
+    try:
+        yield
+    except SourceUnusable:
+        raise
+    except InvalidParameter as error:
+        raise SourceUnusable(str(error), code=error.code) from None
+
+
+class OutOfTime(EngineFailed):
+    """A source did not answer within the time limit of a question."""
+
+
+class Stopped(EngineFailed):
+    """A person has stopped a statement, or the server that ran it."""
+
+
+class SourceFailing(EngineFailed):
+    """A question after which the source or the disk has failed is refused before it is paid for."""
+
+
+@contextmanager
+def after_spending() -> Iterator[None]:
+    """Within the block ε is spent: what fails there is an `EngineFailed` that says so."""
+    try:
+        yield
+        return
+    except EngineFailed as error:
+        sentence, code = error.sentence, error.code
+    except SourceUnusable as error:
+        sentence, code = str(error), error.code
+    raise EngineFailed(sentence, spent=True, code=code)

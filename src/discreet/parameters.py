@@ -205,6 +205,17 @@ def exact_chance(name: str, value: object) -> Fraction:
     return chance
 
 
+_WEEK = 7 * 86_400  # seconds
+
+
+def exact_seconds(name: str, value: object) -> Fraction:
+    """The value as a number of seconds, from a thousandth to a week."""
+    seconds = exact_number(name, value)
+    if not Fraction(1, 1000) <= seconds <= _WEEK:
+        raise InvalidParameter(f"{name} must be seconds between 0.001 and {_WEEK:,}, a week, got {quote(value)}")
+    return seconds
+
+
 def exact_confidence(value: object) -> Fraction:
     """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹; values closer to 0 or 1 are of no use in floats."""
     confidence = exact_chance("confidence", value)

@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.outside import read_json
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -115,7 +117,7 @@ def unpack(content: bytes) -> Record:
     options = pa.ipc.IpcReadOptions(use_threads=len(content) >= _LARGE)
     with pa.ipc.open_stream(pa.py_buffer(content), options=options) as stream:
         batch = stream.read_next_batch()
-    head = json.loads(batch.schema.metadata[_HEAD])
+    head = read_json(batch.schema.metadata[_HEAD])
     columns = {field.name: _unpacked(field, batch.column(field.name).values) for field in batch.schema}
     keys, numbers = head.pop("names")
     return Record(
@@ -241,7 +243,7 @@ def _unpacked(field: pa.Field, values: pa.Array) -> pa.Array | Array:
     import pyarrow as pa
 
     if field.metadata == _ITEMS:
-        return array_of([json.loads(item) for item in values.to_pylist()])
+        return array_of(read_json(f"[{','.join(values.to_pylist())}]", finite=False))
     return values if pa.types.is_string(values.type) or pa.types.is_boolean(values.type) else np.from_dlpack(values)
 
 

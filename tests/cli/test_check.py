@@ -190,8 +190,9 @@ def test_a_file_that_is_no_utf_8_is_told_with_what_to_declare(tmp_path):
     for encoding in ("", 'encoding = "windows-1252"'):
         (tmp_path / "study.toml").write_text(policy.format(encoding), "utf-8")
         said[encoding] = json.loads(discreet("check", "study.toml", "--json", cwd=tmp_path).out)
-    finding = only(said[""])
+    finding, missing = said[""]["findings"]
     assert (finding["column"], finding["rows"], finding["open"]) == ("source", 2, True)
     assert finding["proposal"] == 'encoding = "windows-1252"'
-    assert (said[""]["rows"], said[finding["proposal"]]["rows"]) == (1, 3)
+    assert (missing["column"], missing["problem"], missing["rows"]) == ("town", "missing", 2)
+    assert said[""]["rows"] == said[finding["proposal"]]["rows"] == 3
     assert said[finding["proposal"]]["findings"] == []

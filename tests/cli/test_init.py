@@ -18,6 +18,7 @@ from discreet.cli.init import interview
 from discreet.cli.init.draft import Draft
 from messy import hospital
 from shell import CANARY, Ended, contents, discreet, one_after_another, visits
+from waiting import PATIENCE
 
 FLAGS = ["--unit", "patient", "--max-rows", "2", "--bounds", "age=0:120", "--epsilon", "0.5"]
 
@@ -141,7 +142,7 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_wrong_answer(unreadable):
         stderr=subprocess.STDOUT,
     ) as asked:
         os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
-        out = asked.communicate(timeout=60)[0].decode()
+        out = asked.communicate(timeout=PATIENCE)[0].decode()
     os.close(ours)
     os.close(theirs)
     assert asked.returncode == 0, out
@@ -293,7 +294,7 @@ def test_a_file_that_is_no_utf_8_needs_its_encoding(tmp_path):
         [[*flags, "told.toml"], [*flags, "taken.toml", "--yes"], [*flags, "said.toml", "--encoding", "latin-1"]],
         tmp_path,
     )
-    assert "Some lines are not UTF-8 and may be left out. --encoding windows-1252 may read them." in told.out
+    assert "Some cells are not UTF-8 and are missing. --encoding windows-1252 may read them." in told.out
     assert "UTF-8" not in taken.out + said.out
     encodings = [Policy.load(tmp_path / f"{name}.toml").encoding for name in ("told", "taken", "said")]
     assert encodings == [None, "windows-1252", "latin-1"]

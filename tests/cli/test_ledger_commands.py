@@ -28,7 +28,7 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
     too_early, released, shown, verified, lines, table, twice, unknown, allotted, too_much = one_after_another(
         cases, folder
     )
-    too_early.refused(2, "no ledger yet", "discreet plan study.toml")
+    too_early.refused(2, "no ledger yet: nothing was spent", "discreet ledger create study.toml")
     discreet("ledger", "show", "gone.ledger", cwd=folder).refused(2, "no ledger gone.ledger", "study.toml")
     assert released.code == 0, released.err
     found = json.loads(shown.out)["study"]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import reference
 from conforming import (
     FIELDS,
     GRIDS,
@@ -35,6 +34,7 @@ from discreet.ask.query import Group
 from discreet.engines.base import Cells, OnGrid, Request, Rows, Total, Units
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import PostgreSQL
+from discreet.verify import reference
 
 
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import reference
 from conforming import (
     GRIDS,
     KINDS,
@@ -44,6 +43,8 @@ from discreet.engines.choose import engine_of
 from discreet.engines.spark import Spark
 from discreet.engines.textfiles import Layout
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.verify import reference
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -173,7 +174,7 @@ def test_a_text_of_bytes_that_are_no_utf_8_raises_nothing(spark):
     engine, name = Spark(frame), ask.Column("name", "text")
     measures = (Rows(ask.Likeness(name, "o%")), Rows(ask.Cast(name, "number")), Rows(ask.Function("upper", (name,))))
     request = Request((Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
-    assert engine.fetch(request).reveal() == [[1, 2], [1, 0], [0, 0], [1, 2]]
+    assert engine.fetch(request).reveal() == [[1, 0], [1, 0], [0, 0], [1, 0]]
     assert engine.discover(ask.Column("name", "text"), None, 1).reveal() == {"ok": 1}
     assert len(engine.version()) == 64
 
@@ -194,7 +195,9 @@ def test_a_source_is_a_frame_a_table_or_a_file(spark, tmp_path):
 
 def test_a_statement_that_fails_is_told_without_sparks_words(spark):
     frame = spark.sql("SELECT IF(id = 3, raise_error('canary'), 'a') AS name FROM range(5)")
-    with pytest.raises(EngineFailed, match=r"^Spark could not run the statement 'fetch'$") as caught:
+    with pytest.raises(
+        EngineFailed, match=r"^a computation of the DataFrame or view that is the source fails: correct it"
+    ) as caught:
         Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__context__ is None
 
@@ -247,7 +250,7 @@ def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):
             assert list(engine.schema()) == (["n"] if unit == "ms" else [name, "n"])
             assert engine.version()
             if unit == "ms":
-                with pytest.raises(InvalidParameter, match=f"the column '{name}' must be a number, .*microseconds"):
+                with pytest.raises(InvalidParameter, match=f"the column '{name}' exists, and must be .*microseconds"):
                     engine_of(source, Layout((name,)))
 
 
@@ -278,4 +281,4 @@ def test_a_sum_of_many_terms_is_planned_as_fast_as_a_short_one(spark):
         for request, expected in requests_of(many):
             assert source.fetch(request).reveal() == expected
         seconds[many] = time.perf_counter() - started
-    assert seconds[12] < 10 * seconds[2]
+    assert seconds[12] < 10 * seconds[2] + PATIENCE  # six times a term would be years

@@ -21,6 +21,7 @@ from unittest import mock
 import pytest
 
 from shell import discreet
+from waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -67,7 +68,7 @@ def printed(command: str, folder: Path) -> tuple[int, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     return ran.returncode, ran.stdout.decode("utf-8")

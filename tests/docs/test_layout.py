@@ -19,17 +19,3 @@ def test_every_unit_test_is_named_after_a_module_or_package_in_the_same_room():
         if not module.is_file() and not module.with_suffix("").joinpath("__init__.py").is_file():
             astray.add(path.as_posix())
     assert astray == set(OF_NO_MODULE)
-
-
-LINES = 43_500
-"""Of all Python in src. A change that adds to it also says here by how much, and why: lines are a cost."""
-
-
-def test_the_source_keeps_its_size():
-    source = ROOT / "src" / "discreet"
-    lines = {module: len(module.read_text().splitlines()) for module in source.rglob("*.py")}
-    assert [module.name for module, number in lines.items() if number > 400] == []
-    packages = {module.parent for module in lines}
-    crowded = [package.name for package in packages if len(list(package.glob("*.py"))) - 1 > 14]
-    assert crowded == []
-    assert sum(lines.values()) <= LINES

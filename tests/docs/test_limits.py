@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "limits.md").read_text("utf-8")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 ATTACKS = 52
+"""The least number of attacks; more of them have numbers with gaps."""
 
 
 def items(text: str, section: str) -> list[str]:
@@ -46,7 +47,7 @@ def test_every_sentence_of_the_promise_names_a_test() -> None:
 
 
 def test_every_attack_names_a_test() -> None:
-    assert len(items(PAGE, "Attacks that the tests try")) == ATTACKS
+    assert len(items(PAGE, "Attacks that the tests try")) >= ATTACKS
     assert unshown(PAGE, "Attacks that the tests try") == []
 
 
@@ -62,7 +63,9 @@ def test_every_attack_is_named_by_its_number_in_the_tests() -> None:
         for numbers in re.findall(r"\bTRUST ((?:\d+(?:, | and | to )?)+)", file.read_text("utf-8"), re.IGNORECASE):
             found = [int(number) for number in re.findall(r"\d+", numbers)]
             mentioned.update(range(found[0], found[-1] + 1) if " to " in numbers else found)
-    assert set(range(1, ATTACKS + 1)) - mentioned == set()
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", PAGE, flags=re.MULTILINE)]
+    assert numbers == sorted(set(numbers))
+    assert {*range(1, ATTACKS + 1)} <= {*numbers} <= mentioned
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +17,13 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from conftest import absent
 from discreet.cli.app import app
 from discreet.serve.limits import Limits
-from discreet.serve.operation.metrics import _HELP
+from discreet.serve.operation.metrics import _HELP, hashed
 from discreet.serve.schema import LONGEST
 from discreet.serve.server import Endpoint
+from serving import Client, served
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "run-a-server.md").read_text("utf-8")
@@ -87,6 +91,11 @@ def test_nginx_passes_the_name_on_and_keeps_the_metrics_inside(tmp_path):
     )
     assert "proxy_request_buffering off" not in proxied  # a whole request is read before it is passed on
     assert within["server", "location = /metrics"] == ["return 404"]
+    zones = {each[-1].split()[1]: each[-1].split()[2] for each in directives if each[-1].startswith("limit_conn_zone")}
+    limits = {words.split()[1]: int(words.split()[2]) for words in proxied if words.startswith("limit_conn ")}
+    # a team behind one address has a limit for each of its tokens
+    by_variable = {variable: limits[zone.partition("=")[2].partition(":")[0]] for variable, zone in zones.items()}
+    assert by_variable["$binary_remote_addr"] >= 10 * by_variable["$http_authorization"] > 0
     assert f"client_max_body_size {LONGEST // 1024}k" in within["server",]
     assert "server_name data.example.org" in within["server",]
 
@@ -165,3 +174,69 @@ def test_braces_that_do_not_match_are_caught(broken):
 def test_an_option_that_does_not_exist_is_caught(tmp_path):
     with pytest.raises(Exception, match="No such option"):
         options(["serve", "people.toml", "--no-such"], tmp_path)
+
+
+def series(folder: Path) -> tuple[str, ...]:
+    """What a scrape of a new server shows of answers that failed, as it is before the first."""
+    with served(folder, metrics_key=hashed("k" * 32)) as site:
+        text = Client(site.app, site.portal, {"authorization": f"Bearer {'k' * 32}"}).get("/metrics").text
+    return tuple(re.findall(r'^(discreet_requests_total\{[^}]*status="503"\}) \d+$', text, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    tool = shutil.which("promtool")
+    if tool is None:
+        absent("no promtool: apt install prometheus")
+    return tool
+
+
+def told(promtool: str, folder: Path, test: dict[str, Any]) -> str:
+    """What promtool says of the rules of the page in a case; nothing if they do what is expected."""
+    (folder / "alerts.yml").write_text(FILES["alerts.yml"], "utf-8")
+    case = {"rule_files": ["alerts.yml"], "evaluation_interval": "1m", "tests": [{"interval": "1m", **test}]}
+    (folder / "case.yml").write_text(json.dumps(case), "utf-8")
+    command = [promtool, "test", "rules", "case.yml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_promtool_reads_the_rules(promtool, tmp_path):
+    (tmp_path / "alerts.yml").write_text(FILES["alerts.yml"], "utf-8")
+    subprocess.run([promtool, "check", "rules", "alerts.yml"], cwd=tmp_path, check=True, capture_output=True)
+
+
+def fires(alert: str, labels: dict[str, str], at: str, *, expected: bool = True) -> dict[str, Any]:
+    return {"eval_time": at, "alertname": alert, "exp_alerts": [{"exp_labels": labels}] if expected else []}
+
+
+def test_the_first_failure_of_a_route_raises_the_alert(promtool, tmp_path):
+    """The series that a server has from its start; without its 0, Prometheus would see no increase."""
+    name = 'discreet_requests_total{route="/release",status="503"}'
+    assert name in series(tmp_path)
+    labels = {"route": "/release", "status": "503"}
+    case = {
+        "input_series": [{"series": name, "values": "0x5 1x10"}],
+        "alert_rule_test": [
+            fires("DiscreetFails", labels, "5m", expected=False),
+            fires("DiscreetFails", labels, "7m"),
+        ],
+    }
+    assert not told(promtool, tmp_path, case)
+    unborn = {
+        "input_series": [{"series": name, "values": "_x5 1x10"}],
+        "alert_rule_test": [fires("DiscreetFails", labels, "7m")],
+    }
+    assert "FAILED" in told(promtool, tmp_path, unborn)
+
+
+def test_a_part_that_cannot_be_used_raises_the_alert(promtool, tmp_path):
+    labels = {"part": "source", "study": "people"}
+    case = {
+        "input_series": [{"series": 'discreet_ready{part="source",study="people"}', "values": "1x3 0x10"}],
+        "alert_rule_test": [
+            fires("DiscreetIsNotReady", labels, "5m", expected=False),
+            fires("DiscreetIsNotReady", labels, "7m"),
+        ],
+    }
+    assert not told(promtool, tmp_path, case)

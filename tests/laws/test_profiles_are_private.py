@@ -42,7 +42,7 @@ def plan_of(rows: list[Row], neighbors: str, *, by_unit: bool) -> ProfilePlan:
         source=pa.table(columns, TYPES), epsilon=1, neighbors=neighbors, columns=COLUMNS, version="1", **unit
     )
     study = Study(policy, ledger=Paper(1))
-    study.engine.public_size = False  # so few are refused
+    study.engine.chosen = "a test"  # so few are refused
     return profile_plan(study, [*COLUMNS, *(["who"] if by_unit else [])], EPSILON)
 
 

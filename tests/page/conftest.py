@@ -20,6 +20,7 @@ from discreet.serve.desk import study_key
 from discreet.serve.limits import Limits
 from discreet.serve.store import Requests
 from serving import QUICK, folder_in_memory, running
+from waiting import PATIENCE
 
 MARKUP = "<img src=x onerror=window.broken=1>"
 REGIONS = ["Dukes", "Essex", MARKUP]
@@ -94,6 +95,7 @@ def browser() -> Iterator[Any]:
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(
             executable_path=found,
+            timeout=1000 * PATIENCE,
             args=["--no-sandbox", "--disable-background-networking", "--renderer-process-limit=1"],
         )
         yield made
@@ -104,7 +106,7 @@ def browser() -> Iterator[Any]:
 def window(browser) -> Iterator[Any]:
     """One window for all tabs: another takes a second of CPU. What a tab keeps in its session, no other one sees."""
     context = browser.new_context(reduced_motion="reduce", accept_downloads=True)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(1000 * PATIENCE)
     context.new_page()  # so that it is never closed with its last tab
     yield context
     context.close()

@@ -5,6 +5,8 @@ from fractions import Fraction
 
 from pyarrow import csv, parquet
 
+from waiting import PATIENCE
+
 
 def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     tab, token = open_tab(), site.analyst()
@@ -287,7 +289,7 @@ def test_an_answer_that_the_network_lost_is_charged_once(open_tab, site):
     def lose(route):
         sent.append(route.request.post_data_json["request_id"])
         if len(sent) == 1:
-            route.fetch()
+            route.fetch(timeout=1000 * PATIENCE)
             route.abort()
         else:
             route.continue_()

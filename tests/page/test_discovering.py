@@ -40,7 +40,10 @@ def test_the_keys_are_discovered_of_the_share_and_then_grouped_by(open_tab, site
     tab.planned()
     words = page.locator("#plan-lines").inner_text()
     assert "ε 0.2 · all of δ · leaves ε 0.3" in words
-    meaning = "A key that only one row has is shown with probability at most δ = 1e-09; ε covers everything else."
+    meaning = (
+        "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that only "
+        "this row has. Of n such keys, up to about n·δ are shown."
+    )
     assert meaning in words
     page.locator("#release").click()
     assert meaning in page.locator("#confirm").inner_text()

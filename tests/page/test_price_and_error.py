@@ -1,6 +1,7 @@
 """The price and the error of a question: either is given, and the other follows; what was asked before is free."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -64,6 +65,17 @@ def test_an_error_that_nothing_gives_is_refused_and_another_one_can_be_tried(tab
     tab.planned()
     assert error.is_hidden()
     assert page.get_by_label("Error", exact=True).is_hidden()
+
+
+@pytest.mark.parametrize("width", [320, 360, 390])
+def test_the_words_below_the_slider_stand_apart(open_tab, site, width):
+    tab = open_tab(viewport={"width": width, "height": 844})
+    tab.enter(site.analyst())
+    tab.planned()
+    boxes = [tab.page.locator(place).bounding_box() for place in ("#cheap", ".ends label", "#dear")]
+    for left, right in pairwise(boxes):
+        assert left["x"] + left["width"] + 8 <= right["x"]
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= width
 
 
 @pytest.mark.parametrize("width", [390, 1280])

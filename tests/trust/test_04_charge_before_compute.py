@@ -77,7 +77,9 @@ def watched():
 
 
 def on_disk(path):
-    """Spends that another process would find, and answers."""
+    """Spends that another process would find, and answers; the first spend creates the file."""
+    if not path.exists():
+        return 0, 0
     with contextlib.closing(sqlite3.connect(path)) as connection:
         kinds = [kind for (kind,) in connection.execute("SELECT kind FROM discreet_entry ORDER BY number")]
     return kinds.count("spend"), kinds.count("answer")

@@ -203,9 +203,9 @@ def test_a_bad_policy_is_refused_before_anything_is_asked(tmp_path, terms):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("total", ["2", "0.999999999", "1/3"])
-def test_a_total_other_than_the_ledgers_is_refused(tmp_path, total):
+def test_a_total_other_than_the_ledgers_is_refused(here, tmp_path, total):
+    assert here.ledger  # made by whoever asks for it
     with pytest.raises(InvalidParameter, match="epsilon of the policy must be 1"):
         Study(policy_of(ROWS, epsilon=total), ledger=tmp_path / "study.ledger")
 

@@ -4,7 +4,9 @@ import ctypes
 import os
 import pickle
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -60,6 +62,34 @@ def test_the_same_seed_is_not_taken_twice(monkeypatch):
     entropy.Keystream()
     with pytest.raises(EngineFailed, match="same random bytes twice"):
         entropy.Keystream()
+
+
+class Awaited(bytes):
+    """Bytes whose check ends when two threads are in it, or after a moment."""
+
+    both = threading.Barrier(2)
+
+    def __iter__(self):
+        with suppress(threading.BrokenBarrierError):
+            self.both.wait(timeout=0.5)
+        return super().__iter__()
+
+
+@pytest.mark.usefixtures("fresh_streams")
+def test_of_two_threads_with_one_seed_one_is_refused(monkeypatch):
+    """Each compares its seed with the one before, and both would pass before either has noted its own."""
+    turns = threading.local()
+
+    def repeating(_count):
+        turns.taken = getattr(turns, "taken", 0) + 1
+        return Awaited(b"a" * 47 + b"b") if turns.taken == 1 else b"c" * 47 + b"d"
+
+    monkeypatch.setattr(os, "urandom", repeating)
+    monkeypatch.setattr(Awaited, "both", threading.Barrier(2))
+    with ThreadPoolExecutor(2) as threads:
+        keys = [threads.submit(entropy.Keystream) for _ in range(2)]
+        errors = [key.exception() for key in keys]
+    assert sorted(type(error).__name__ for error in errors) == ["EngineFailed", "NoneType"]
 
 
 def in_a_fork(draw, fork=os.fork) -> list[int]:

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import threading
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 
@@ -140,29 +141,44 @@ def test_metadata_of_a_column_is_not_written(spark, tmp_path):
 
 
 def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
-    """Files of an attempt that is tried again lie beside the others until the end: nobody else can look."""
+    """Files of an attempt that is tried again lie beside the others until the end: nobody else can look.
+
+    Where none was seen in the making, because the one who looks had no turn, it is made again.
+    """
     slow = spark.range(500_000, numPartitions=4).selectExpr("id", "cast(id % 7 as int) as n")
+    for attempt in map(str, range(20)):
+        place = tmp_path / attempt
+        place.mkdir()
+        with seen_in(place) as seen:
+            add_noise(slow, str(place / "noisy"), columns=["n"], keep=["id"], sensitivity=1, epsilon=1)
+        before = {path: open_ for path, open_ in seen.items() if "_temporary" in path}
+        assert not any(before.values())
+        assert sorted(os.listdir(place)) == ["noisy"]
+        assert not (place / "noisy" / "_temporary").exists()
+        assert readable(place, place / "noisy")
+        if before:
+            return
+    pytest.fail("no attempt was seen in the making")
+
+
+@contextmanager
+def seen_in(root):
+    """All files that come up under a folder meanwhile, and whether others could read them."""
     seen, done = {}, threading.Event()
 
     def watch():
         while not done.is_set():
-            for folder, _, files in os.walk(tmp_path):
+            for folder, _, files in os.walk(root):
                 for file in files:
-                    seen.setdefault(os.path.join(folder, file), readable(tmp_path, folder))
+                    seen.setdefault(os.path.join(folder, file), readable(root, folder))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        add_noise(slow, str(tmp_path / "noisy"), columns=["n"], keep=["id"], sensitivity=1, epsilon=1)
+        yield seen
     finally:
         done.set()
         watcher.join()
-    before = {path: open_ for path, open_ in seen.items() if "_temporary" in path}
-    assert before  # the control: attempts were seen in the making
-    assert not any(before.values())
-    assert sorted(os.listdir(tmp_path)) == ["noisy"]
-    assert not (tmp_path / "noisy" / "_temporary").exists()
-    assert readable(tmp_path, tmp_path / "noisy")
 
 
 def readable(root, folder) -> bool:

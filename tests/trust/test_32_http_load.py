@@ -5,7 +5,7 @@ Whatever the order: granted ≤ allotted, to the last 10⁻⁹; no answer that i
 
 import asyncio
 import itertools
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +19,11 @@ from discreet import Ledger
 from discreet.errors import BudgetExceeded
 from serving import folder_in_memory, new_token, process, running, served, written
 from studies import Paper
+from waiting import PATIENCE
 
 SELECT = "SELECT count(*) AS n FROM people WHERE age > "
 COST = Fraction("0.02")
+OPTIONS = ("--quantum", "0", "--rate", "1e6", "--at-once", "100", "--patience", str(PATIENCE))
 
 
 def question(at: int) -> dict[str, Any]:
@@ -60,7 +62,7 @@ async def ask_all(
             shown()
 
     limits = httpx.Limits(max_connections=len(tokens), max_keepalive_connections=len(tokens))
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as session:
+    async with httpx.AsyncClient(base_url=url, limits=limits) as session:
         await asyncio.gather(*(client(session, token) for token in tokens))
     return found
 
@@ -79,7 +81,9 @@ def test_two_hundred_clients_on_one_budget():
     with folder_in_memory() as folder:
         policy = written(folder)
         tokens = [new_token(policy, name, "0.6") for name in ("ann", "bob")]
-        with process(policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100") as server:
+        with process(
+            policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100", "--patience", str(PATIENCE)
+        ) as server:
             found = asyncio.run(ask_all(server.url, tokens * 100, rounds=1, attempts=5))
             assert len(found) == 200
             assert {status for _, status, _ in found} == {200, 403}
@@ -99,7 +103,7 @@ def test_two_hundred_clients_on_one_budget():
 
 def test_one_id_many_times_at_once_is_one_charge():
     with folder_in_memory() as folder, served(folder) as site, running(site) as url:
-        with ThreadPoolExecutor(20) as pool, httpx.Client(timeout=60, headers=site.headers("ann")) as client:
+        with ThreadPoolExecutor(20) as pool, httpx.Client(headers=site.headers("ann")) as client:
             told = list(pool.map(lambda _: client.post(f"{url}/release", json=question(1)), range(40)))
         assert {one.status_code for one in told} == {200}
         assert len({one.content for one in told}) == 1
@@ -107,7 +111,12 @@ def test_one_id_many_times_at_once_is_one_charge():
 
 
 class Racy(Paper):
-    """A ledger that looks first and spends afterwards, as Python's default isolation does."""
+    """A ledger that looks first and spends afterwards, as Python's default isolation does.
+
+    Six look before any of them spends, so that the race is lost for certain: five could be paid for.
+    """
+
+    together = threading.Barrier(6)
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -115,7 +124,7 @@ class Racy(Paper):
     def spend(self, request_id: str, query: str, epsilon: Any, **given: Any) -> Any:
         if self._spent + epsilon > self._total:
             raise BudgetExceeded("too little is left")
-        time.sleep(0.5)
+        self.together.wait(PATIENCE)
         return super().spend(request_id, query, epsilon, **given)
 
 
@@ -124,7 +133,7 @@ def test_a_server_that_looks_before_it_spends_would_be_seen():
         site.study.ledger.close()
         site.study.ledger = Racy("0.1")
         with running(site) as url:
-            found = asyncio.run(ask_all(url, [site.tokens["ann"]] * 24, rounds=1))
+            found = asyncio.run(ask_all(url, [site.tokens["ann"]] * 6, rounds=1))
         assert overspent(found, {"ann": Fraction("0.1")}, Fraction("0.1"))
 
 
@@ -140,7 +149,9 @@ def test_a_server_that_is_killed_has_shown_nothing_that_is_not_spent():
         policy = written(folder, epsilon="100")
         token = new_token(policy, "ann", "100")
         for first, answers in ((0, 3), (10_000, 20)):
-            with process(policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100") as server:
+            with process(
+                policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100", "--patience", str(PATIENCE)
+            ) as server:
                 ask_again(server.url, token, lost)
                 counted = itertools.count(1)
 

@@ -25,6 +25,7 @@ from discreet.serve.operation.log import OneLine, configure_log
 from discreet.serve.refusals import FAILURE
 from discreet.serve.store import Requests
 from serving import COLUMNS, QUICK, Served, body, folder_in_memory, people, running, served
+from waiting import PATIENCE
 
 HIDDEN = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
@@ -41,22 +42,25 @@ def port(site):
         yield int(url.rpartition(":")[2])
 
 
-def exchange(port: int, sent: bytes, seconds: float = 0.4) -> bytes:
-    """What comes back until the server closes or is silent."""
+def statuses(told: bytes) -> list[int]:
+    return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3})", told)]
+
+
+def exchange(port: int, sent: bytes, *last: int) -> bytes:
+    """What comes back until the server closes, or after statuses that end with `last`, and then for a moment more."""
     told = b""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(sent)
-        connection.settimeout(seconds)
         try:
-            while part := connection.recv(65_536):
+            while True:
+                is_enough = last and tuple(statuses(told)[-len(last) :]) == last
+                connection.settimeout(0.3 if is_enough else PATIENCE)
+                part = connection.recv(65_536)
+                if not part:
+                    return told
                 told += part
         except (TimeoutError, ConnectionResetError):
-            pass
-    return told
-
-
-def statuses(told: bytes) -> list[int]:
-    return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3})", told)]
+            return told
 
 
 def post(*headers: bytes, after: bytes = b"", version: bytes = b"1.1", path: bytes = b"/plan") -> bytes:
@@ -70,7 +74,7 @@ AMBIGUOUS: dict[str, tuple[int, bytes]] = {
     "chunks and length": (411, post(CHUNKED, b"content-length: 5", after=b"0\r\n\r\n" + HIDDEN)),
     "chunks alone": (411, post(CHUNKED, after=b"0\r\n\r\n" + HIDDEN)),
     "chunks in HTTP/1.0": (411, post(CHUNKED, after=b"0\r\n\r\n" + HIDDEN, version=b"1.0")),
-    "chunks over a fold": (411, post(b"transfer-encoding:\r\n chunked", after=b"0\r\n\r\n" + HIDDEN)),
+    "chunks over a fold": (400, post(b"transfer-encoding:\r\n chunked", after=b"0\r\n\r\n" + HIDDEN)),
     "two kinds of chunks": (400, post(b"transfer-encoding: chunked, identity", after=HIDDEN)),
     "chunks twice": (400, post(CHUNKED, CHUNKED, after=b"0\r\n\r\n" + HIDDEN)),
     "nearly chunks": (400, post(b"transfer-encoding: xchunked", after=HIDDEN)),
@@ -78,6 +82,17 @@ AMBIGUOUS: dict[str, tuple[int, bytes]] = {
     "a space before the colon": (400, post(b"transfer-encoding : chunked", after=HIDDEN)),
     "two lengths": (400, post(b"content-length: 0", b"content-length: 40", after=HIDDEN)),
     "two lengths in one": (400, post(b"content-length: 0, 40", after=HIDDEN)),
+    "one length twice": (400, post(b"content-length: 0", b"Content-Length: 0", after=HIDDEN)),
+    "one length twice in one": (400, post(b"content-length: 0, 0", after=HIDDEN)),
+    "a length over a fold": (400, post(b"content-length:\r\n 0", after=HIDDEN)),
+    "a length and nothing": (400, post(b"content-length: 0,", after=HIDDEN)),
+    "an empty length": (400, post(b"content-length:", after=HIDDEN)),
+    "a header over a fold": (400, post(b"x: a\r\n b", b"content-length: 0", after=HIDDEN)),
+    "a header over a tab": (400, post(b"x: a\r\n\tcontent-length: 0", after=HIDDEN)),
+    "lines without CR": (400, post(b"content-length: 0", after=HIDDEN).replace(b"\r\n", b"\n")),
+    "a line without CR": (400, post(b"x: a\ncontent-length: 0", after=HIDDEN)),
+    "an empty line without CR": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\n" + HIDDEN),
+    "a line without LF": (400, post(b"x: a\rcontent-length: 0", after=HIDDEN)),
     "a length with a sign": (400, post(b"content-length: +0", after=HIDDEN)),
     "a length in hexadecimal": (400, post(b"content-length: 0x0", after=HIDDEN)),
     "a negative length": (400, post(b"content-length: -1", after=HIDDEN)),
@@ -110,6 +125,22 @@ def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(site, p
     assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
 
 
+def test_a_second_request_on_a_connection_is_read_as_strictly(port):
+    clear = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    for sent in (clear + clear.replace(b"\r\n", b"\n"), clear + post(b"content-length: 0, 0", after=HIDDEN)):
+        assert statuses(exchange(port, sent)) == [200, 400]
+    assert statuses(exchange(port, 3 * clear)) == [200, 200, 200]
+
+
+def test_a_head_in_single_bytes_is_read_as_one(port):
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(10)
+        for byte in b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nx: a\tb\r\n\r\n":
+            connection.sendall(bytes([byte]))
+        assert statuses(connection.recv(65_536)) == [200]
+
+
 ELSEWHERE: dict[str, tuple[int, bytes]] = {
     "another host": (421, b"GET /studies/ HTTP/1.1\r\nhost: evil.example\r\n\r\n"),
     "a host that ends alike": (421, b"GET /healthz HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n"),
@@ -128,7 +159,7 @@ ELSEWHERE: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_nothing_leads_to_another_host(port, name):
     status, sent = ELSEWHERE[name]
-    told = exchange(port, sent)
+    told = exchange(port, sent, status)
     assert statuses(told) == [status]
     assert b"evil" not in told
     assert b"\r\nlocation:" not in told.lower()
@@ -138,7 +169,7 @@ def test_nothing_leads_to_another_host(port, name):
     "host", ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", "localhost."]
 )
 def test_this_machine_has_names(port, host):
-    assert statuses(exchange(port, f"GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())) == [200]
+    assert statuses(exchange(port, f"GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n".encode(), 200)) == [200]
 
 
 def test_the_custodian_allows_a_name():
@@ -151,17 +182,17 @@ def test_the_custodian_allows_a_name():
 
 def test_what_is_unusual_and_clear_is_served(site, port):
     """HTTP/1.0, requests in a row, and a client that waits to be told to go on."""
-    assert statuses(exchange(port, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")) == [200]
-    assert statuses(exchange(port, HIDDEN * 5)) == [200] * 5
-    assert statuses(exchange(port, post(b"content-length: 0", b"content-length: 0") + HIDDEN)) == [401, 200]
+    assert statuses(exchange(port, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n", 200)) == [200]
+    assert statuses(exchange(port, HIDDEN * 5, *[200] * 5)) == [200] * 5
+    assert statuses(exchange(port, post(b"Content-Length:0") + HIDDEN, 401, 200)) == [401, 200]
     question = json.dumps(body(request_id=None)).encode()
     told = [b"content-type: application/json", b"authorization: Bearer " + site.tokens["ann"].encode()]
     sized = b"content-length: %d" % len(question)
-    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN, 2)) == [200, 200]
+    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN, 200, 200)) == [200, 200]
     waiting = post(sized, *told, b"expect: 100-continue")
-    assert statuses(exchange(port, waiting)) == [100]
-    assert statuses(exchange(port, waiting + question, 2)) in ([100, 200], [200])
-    assert statuses(exchange(port, post(sized, b"expect: 100-continue"))) == [401]  # nothing is waited for
+    assert statuses(exchange(port, waiting, 100)) == [100]
+    assert statuses(exchange(port, waiting + question, 200)) in ([100, 200], [200])
+    assert statuses(exchange(port, post(sized, b"expect: 100-continue"), 401)) == [401]  # nothing is waited for
 
 
 def test_a_client_that_leaves_is_no_failure(port, caplog):

@@ -49,7 +49,7 @@ def test_a_mutant_applies_to_todays_source_and_is_still_python(mutant):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{one.kind}: {one.name}" for one in MUTANTS])
 def test_the_tests_that_must_notice_exist(mutant):
     assert mutant.tests
-    for test in mutant.tests:
+    for test in mutant.tests if mutant.tests != tool.VERIFY else ():
         file, _, name = test.partition("::")
         assert not name or name in functions_of(file)
 
@@ -61,7 +61,9 @@ def test_every_kind_of_mistake_has_a_mutant_and_every_name_is_its_own():
 
 def test_the_page_lists_every_mutant_and_no_survivor():
     page = (ROOT / "docs" / "mutants.md").read_text("utf-8")
-    assert [one.name for one in MUTANTS if f"| {one.kind} | {one.name} | `{one.file}` | `tests/" not in page] == []
+    noticed = {one.name: "discreet verify` · " if one.tests == tool.VERIFY else "tests/" for one in MUTANTS}
+    lines = {one.name: f"| {one.kind} | {one.name} | `{one.file}` | `{noticed[one.name]}" for one in MUTANTS}
+    assert [name for name, line in lines.items() if line not in page] == []
     assert "nobody**" not in page
 
 
@@ -80,6 +82,10 @@ def test_a_mutant_is_killed_on_a_copy_and_one_that_changes_nothing_survives(tmp_
     assert survivor.killer is None
     assert "**nobody**" in tool.report([survivor])
     assert source(QUICK) == before == (folder / "src" / "discreet" / QUICK.file).read_text("utf-8")
+
+
+def test_discreet_verify_notices_at_least_forty_mistakes_by_itself():
+    assert len([one for one in MUTANTS if one.tests == tool.VERIFY]) >= 40
 
 
 def test_a_mutant_that_cannot_be_imported_is_an_error_and_not_a_kill(tmp_path):

@@ -7,7 +7,6 @@ compared with the slow reference, and that of an empty column with that of its n
 import pyarrow as pa
 import pytest
 
-import reference
 from conforming import (
     EMPTY,
     GRIDS,
@@ -23,6 +22,7 @@ from discreet.ask import expression as ask
 from discreet.engines.base import Cells, OnGrid, Product, Request, Rows, Squares, Total
 from discreet.engines.sql.statement import statement
 from discreet.errors import EngineFailed
+from discreet.verify import reference
 from studies import Paper, study_of
 
 

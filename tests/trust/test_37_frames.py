@@ -207,6 +207,48 @@ def test_scalars_of_numpy_are_read_as_those_of_python():
     assert texts(column) == dict.fromkeys(items, 1)
 
 
+def unchecked(kind, unscaled):
+    """Decimals of which Arrow does not check that they fit their type, as after a cast that is not safe."""
+    size = kind.bit_width // 8
+    raw = b"".join(number.to_bytes(size, "little", signed=True) for number in unscaled)
+    return pa.Array.from_buffers(kind, len(unscaled), [None, pa.py_buffer(raw)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd"),
+    [
+        (pa.decimal128(4, 1), 10**20),
+        (pa.decimal128(9, 0), -(10**9)),
+        (pa.decimal128(18, 3), 2**100),
+        (pa.decimal64(4, 1), 10**17),
+        (pa.decimal128(38, 0), -(2**127)),
+        (pa.decimal128(38, 38), 10**38),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("source", ["frame", "polars", "parquet", "relation"])
+def test_a_decimal_beyond_its_type_is_missing_and_no_value_of_another_row(tmp_path, source, kind, odd):
+    """DuckDB left the value of the row 2,048 rows before it in its place, or failed at −2¹²⁷, which ended its work."""
+    table = pa.table({"d": unchecked(kind, [5] * 2048 + [odd] * 3 + [-5])})
+    if source == "polars" and kind.bit_width != 128:
+        pytest.skip("polars has one size of decimals")
+    if source in ("parquet", "relation") and abs(odd) < 2**127:
+        pytest.skip("the bytes beyond the type are cut off where they are written")
+    pq.write_table(table, tmp_path / "rows.parquet")
+    opened = {
+        "frame": lambda: table,
+        "polars": lambda: pl.from_arrow(table),
+        "parquet": lambda: str(tmp_path / "rows.parquet"),
+        "relation": lambda: duckdb.connect().from_arrow(table).materialize(),
+    }
+    engine = DuckDB(opened[source](), Layout(("d",)))
+    d = Column("d", "number")
+    for request in (Request((Rows(Missing(d)), Rows(d))), Request((Rows(),), unit="d", max_rows=1)):
+        counted = engine.fetch(request).reveal()
+        assert counted == ([[3], [2049]] if request.unit is None else [[2]])
+    assert engine.version()
+
+
 BAD = pa.Array.from_buffers(pa.string(), 3, pa.array([b"ok", b"\xff\xfe", b"caf\xc3"], pa.binary()).buffers())
 
 
@@ -288,7 +330,7 @@ def test_a_column_of_an_odd_type_is_refused_by_its_type_if_it_is_used_and_else_n
     engine = DuckDB(table, Layout(("n",)))
     assert list(engine.schema()) == ["n"]
     assert engine.fetch(Request((Rows(),), unit="n", max_rows=1)).reveal() == [[2]]
-    with pytest.raises(InvalidParameter, match=rf"^the column 'x' must be a number.*: its type is {kind}"):
+    with pytest.raises(InvalidParameter, match=rf"^the column 'x' exists, and must be a number.*: its type is {kind}"):
         DuckDB(table, Layout(("X", "n")))
 
 
@@ -305,7 +347,5 @@ def test_half_floats_are_numbers():
 def test_a_file_without_a_column_that_can_be_read_is_refused(tmp_path):
     times = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("ms"))
     pq.write_table(pa.table({"when": times, "more": [[1], [2]]}), tmp_path / "rows.parquet")
-    with pytest.raises(
-        InvalidParameter, match=r"must have a column that can be read; 'when' is not read: .*microseconds"
-    ):
+    with pytest.raises(InvalidParameter, match=r"must have a column that can be read; 'when': .*microseconds"):
         DuckDB(str(tmp_path / "rows.parquet"))

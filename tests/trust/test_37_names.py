@@ -49,19 +49,19 @@ def test_tables_of_two_schemas_have_two_versions(tmp_path):
     assert version(tmp_path / "x.duckdb#people") != version(tmp_path / "x.duckdb#other.people")
 
 
-def test_what_folders_and_endings_say_of_the_rows_is_in_the_version(tmp_path):
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_what_folders_say_of_the_rows_is_in_the_version(tmp_path, suffix):
     found = set()
     for year in (2024, 2025):
-        folder = tmp_path / f"year={year}"
-        folder.mkdir()
-        (folder / "p.csv").write_text("age\n5\n")
-        (folder / "p.jsonl").write_text('{"age": 5}\n')
-        parquet.write_table(pa.table({"age": [5]}), folder / "p.parquet")
-        found |= {version(folder / f"p{suffix}", "age", "year") for suffix in (".csv", ".jsonl", ".parquet")}
-    assert len(found) == 6
-    for suffix in ("csv", "tsv", "tsv.csv"):
-        (tmp_path / f"p.{suffix}").write_text("a;b,c\td\n1;2,3\t4\n")
-    assert len({version(tmp_path / f"p.{suffix}") for suffix in ("csv", "tsv", "tsv.csv")}) == 3
+        file = tmp_path / f"year={year}" / f"p{suffix}"
+        file.parent.mkdir()
+        if suffix == ".parquet":
+            parquet.write_table(pa.table({"age": [5]}), file)
+        else:
+            file.write_text("age\n5\n" if suffix == ".csv" else '{"age": 5}\n')
+        found.add(version(file, "age", "year"))
+        assert version(file, "age") == version(file, "age")
+    assert len(found) == 2
 
 
 def test_control_a_file_that_is_moved_or_renamed_has_the_same_version(tmp_path):

@@ -82,11 +82,12 @@ def test_a_certificate_knows_it(tmp_path):
 
 
 def test_control_in_a_file_of_parquet_every_row_is_one_and_their_number_is_public(tmp_path):
-    for source in ("{}", "SELECT pay FROM '{}'"):
+    for source, size in (("{}", None), ("SELECT pay FROM '{}'", "public")):
         file = tmp_path / "people.parquet"
         parquet.write_table(pa.table({"pay": [1000.0] * 19 + [None]}), file)
         columns = {"pay": {"bounds": (1000, 1001), "missing": 1000}}
-        policy = Policy(source=source.format(file), table="data", version="1", epsilon=10**6, columns=columns)
+        told = {"table": "data", "version": "1", "epsilon": 10**6, "columns": columns, "size": size}
+        policy = Policy(source=source.format(file), **told)
         plan = Study(policy, ledger=Paper()).sql("SELECT count(*) AS n FROM data", epsilon="0.1")
         assert (plan.cost, plan.release()["n"], "private" in repr(plan)) == (0, [20], False)
 

@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet import InvalidParameter, LedgerDamaged, Policy
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
 
@@ -17,13 +18,13 @@ POLICY = 'source = "people.parquet"\nepsilon = "1"\n[columns]\nage = { bounds = 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A study; whoever waits for more than 20 seconds ends it all."""
+    """A study; whoever waits for ever ends it all."""
 
     def wake(*_: object) -> None:
         os._exit(1)  # a refusal of ours would swallow an exception
 
     before = signal.signal(signal.SIGALRM, wake)
-    signal.alarm(20)
+    signal.alarm(int(PATIENCE))
     parquet.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
     (tmp_path / "study.toml").write_text(POLICY)
     yield tmp_path
@@ -40,7 +41,7 @@ def test_a_pipe_beside_a_policy_is_no_policy(folder):
 
 
 def test_a_pipe_is_no_anchor(folder):
-    discreet.open(folder / "study.toml").close()
+    discreet.open(folder / "study.toml").ledger.close()
     (folder / "study.ledger.anchor").unlink()
     os.mkfifo(folder / "study.ledger.anchor")
     with pytest.raises(LedgerDamaged, match="anchor is damaged"):

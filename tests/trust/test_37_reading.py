@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import InvalidParameter, Policy
-from discreet.ask.expression import Comparison, Constant, Part
+from discreet.ask.expression import Column, Comparison, Constant, Part
 from discreet.ask.query import Group
 from discreet.ask.scope import check_schema, column_under
 from discreet.calibrate.grid import ValueGrid
+from discreet.engines import textfiles
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total
 from discreet.engines.choose import engine_of
 from discreet.engines.textfiles import LONGEST_LINE, LONGEST_OBJECT, Layout
@@ -200,6 +201,18 @@ def test_a_line_longer_than_a_line_may_be_is_left_out_and_no_other(tmp_path):
         assert len(rows[0]) == length
         (tmp_path / "rows.jsonl").write_bytes(b"\n".join(rows))
         assert engine_of(str(tmp_path / "rows.jsonl"), Layout(("n",))).units(None).reveal() == 1000 - at
+
+
+@pytest.mark.parametrize("before", [b"1,2", b"1,2,3", b"", b"\xff,\xff", b"longer,lines"])
+@pytest.mark.parametrize("block", [2, 7, 12, 2**22])
+def test_a_byte_order_mark_in_a_cell_is_a_character_whatever_is_before_it(tmp_path, monkeypatch, block, before):
+    """Arrow drops a mark at the start of what it reads: a line that is left out, or is longer, moves what that is."""
+    monkeypatch.setattr(textfiles, "_BLOCK", block)
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b"\n".join([b"\xef\xbb\xbfn,m", before, *[b"\xef\xbb\xbf5,6"] * 5, b"7,8", b""]))
+    engine = engine_of(str(file), Layout(("n", "m")))
+    asked = [Comparison("=", Column("n", "text"), Constant(text, "text")) for text in ("5", "\ufeff5")]
+    assert engine.fetch(Request(tuple(map(Rows, asked)))).reveal() == [[0], [5]]
 
 
 def test_lines_within_a_quoted_cell_are_no_rows_however_many_they_are(tmp_path):

@@ -8,6 +8,7 @@ from discreet import InvalidParameter, Ledger, Policy, Study
 
 DATA = pa.table({"who": ["a", "b", "b"], "home": ["x", "x", "y"], "town": ["a", "b", "b"], "age": [1, 2, 3]})
 GOOD = {"unit": "who", "max_rows": 4, "max_groups": 2, "neighbors": "change-one"}
+HELD = {**GOOD, "size": None}
 
 
 def policy(**changes) -> Policy:
@@ -22,6 +23,7 @@ def policy(**changes) -> Policy:
         ({"max_rows": 2}, "max_rows = 4"),
         ({"max_groups": 3}, "max_groups = 2"),
         ({"max_groups": None}, "max_groups = 2"),
+        ({"size": "public"}, "no size"),
         ({"neighbors": "add-remove"}, "neighbors = 'change-one'"),
         ({"unit": "home"}, "unit = 'who'"),
         ({"unit": "row", "max_rows": None, "max_groups": None}, "max_groups = 2, max_rows = 4, unit = 'who'"),
@@ -47,7 +49,7 @@ def test_the_promise_is_in_the_chain(place):
     """Who edits it in the database is found out by `verify`, and by any opening that still walks over it."""
     with place.open(new=True) as ledger:
         ledger.create("s", 1, promise=policy().promise)
-        assert ledger.promise("s") == GOOD
+        assert ledger.promise("s") == HELD
     place.execute("UPDATE discreet_entry SET terms = replace(terms, '4', '40')")
     with pytest.raises(discreet.LedgerDamaged, match="entry 1 of study 's' was changed"):
         place.open()

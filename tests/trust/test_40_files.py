@@ -134,7 +134,7 @@ def _first(folder: str, barrier, results) -> None:
     barrier.wait()
     try:
         with discreet.open(Path(folder, "study.toml")) as study:
-            results.put(str(study.remaining))
+            results.put(str(study.ledger.remaining("study")))
     except Exception as error:
         results.put(f"{type(error).__name__}: {error}")
 

@@ -10,12 +10,13 @@ import time
 import pyarrow as pa
 import pytest
 
-import reference
 from conforming import in_memory, on_postgresql, on_spark
 from discreet.ask import expression as ask
 from discreet.engines.base import Request, Rows
 from discreet.engines.sql.spark import SPARK
 from discreet.engines.sql.trees import column
+from discreet.verify import reference
+from waiting import PATIENCE
 
 LONGEST = reference.LONGEST
 TEXTS = ["a" * LONGEST, "ab" * (LONGEST // 2), ("a" * 99 + "b") * (LONGEST // 100), " " * LONGEST]
@@ -39,12 +40,12 @@ def engine(request):
 
 
 def test_no_pattern_takes_long_on_the_longest_texts(engine):
-    """All patterns on all texts: 32 pairs in less than a minute on a busy machine, where one alone took minutes."""
+    """All patterns on all texts: 32 pairs in a second or two on a free machine, where one alone took minutes."""
     notes = ask.Column("notes", "text")
     request = Request(tuple(Rows(ask.Likeness(notes, pattern)) for pattern in PATTERNS))
     begin = time.monotonic()
     answers = engine.fetch(request).reveal()
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < PATIENCE
     assert answers == [[0]] * 7 + [[1]]
 
 

@@ -69,7 +69,7 @@ def test_on_files_of_text_no_question_loses_more_than_it_costs(tmp_path, suffix)
 
 @pytest.mark.parametrize("suffix", COUNTED)
 def test_control_a_number_of_lines_that_is_taken_as_public_is_found(tmp_path, suffix):
-    with mock.patch.object(DuckDB, "public_size", property(lambda _: True, lambda *_: None), create=True):
+    with mock.patch.object(DuckDB, "chosen", property(lambda _: "", lambda *_: None), create=True):
         assert violations(text_engine(tmp_path, suffix), *COUNTED[suffix])
 
 

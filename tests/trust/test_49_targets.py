@@ -47,8 +47,7 @@ def folder(tmp_path):
         (tmp_path / f"link.{form}").symlink_to("outside/secret")
         (tmp_path / f"dangling.{form}").symlink_to("outside/nothing")
         (tmp_path / f"folder.{form}").mkdir()
-    with discreet.open(tmp_path / "study.toml"):
-        pass
+    discreet.open(tmp_path / "study.toml").ledger.close()
     for name in ("alias.parquet", "alias.csv"):
         os.link(tmp_path / ("people.parquet" if name.endswith("parquet") else "places.csv"), tmp_path / name)
     return tmp_path

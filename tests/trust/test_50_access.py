@@ -24,7 +24,8 @@ from discreet.serve.command import app
 from discreet.serve.desk import study_key
 from discreet.serve.operation.metrics import METRICS
 from discreet.serve.store import Requests
-from serving import QUICK, Served, body, folder_in_memory, people, running, served, wait, written
+from serving import QUICK, Served, body, folder_in_memory, people, running, served, written
+from waiting import wait
 
 COUNT = "SELECT count(*) AS n FROM people"
 

@@ -10,6 +10,7 @@ import pytest
 from discreet.ledger import grant
 from discreet.serve import answers
 from serving import QUICK, body, folder_in_memory, served
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
 
     def slow(_: object, file: Path) -> Path:
         begun.set()
-        assert end.wait(60)
+        assert end.wait(PATIENCE)
         file.write_bytes(b"figure")
         return file
 
@@ -43,15 +44,15 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
     with ThreadPoolExecutor(3) as pool:
         figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]
         try:
-            assert begun.wait(30)
+            assert begun.wait(PATIENCE)
             other = pool.submit(site.client("bob").post, "/release", json=body())
-            assert other.result(20).status_code == 200
+            assert other.result(PATIENCE).status_code == 200
         finally:
             end.set()
-        assert [figure.result(30).content for figure in figures] == [b"figure"] * 2
+        assert [figure.result(PATIENCE).content for figure in figures] == [b"figure"] * 2
 
 
-def test_a_repeat_that_is_not_kept_is_told_how_to_be_had_again(site, monkeypatch):
+def test_a_repeat_that_is_not_kept_is_told_how_to_be_had_again(site, one_day, monkeypatch):  # noqa: ARG001
     monkeypatch.setattr(grant, "_REPEATS", 1)
     client = site.client("cleo")
     asked = [body(epsilon="0.2") for _ in range(3)]

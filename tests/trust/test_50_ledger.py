@@ -1,8 +1,7 @@
 """TRUST 50, the ledger's part: repeats, held locks, large answers and many entries stall and fill nothing."""
 
-import threading
-import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import psycopg
@@ -10,9 +9,10 @@ import pytest
 
 from discreet import EngineFailed, Ledger, LedgerDamaged
 from discreet.ledger import book, database, grant, turns
+from waiting import wait
 
 
-def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, monkeypatch):
+def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, one_day, monkeypatch):  # noqa: ARG001
     """Each under a new request id, all free; the ledger stops growing."""
     monkeypatch.setattr(grant, "_REPEATS", 3)
     with place.open(new=True) as opened:
@@ -45,47 +45,50 @@ def test_an_unanswered_question_is_answered_under_a_request_that_was_not_kept(pl
         assert opened.verify() == 3
 
 
-def test_a_wait_for_a_lock_ends_and_another_study_goes_on_meanwhile(server_place, monkeypatch):
+LOCKED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, 'discreet_study') > 0"
+
+
+def test_a_wait_for_a_lock_ends(server_place, monkeypatch):
     """Somebody holds the study's row and never lets go."""
+    server_place.open(new=True).close()
+    with server_place.open() as opened:
+        opened.create("s", 1)
     for module in (database, turns):
-        monkeypatch.setattr(module, "PATIENCE", 2)
+        monkeypatch.setattr(module, "PATIENCE", 3)
+    with psycopg.connect(server_place.where) as holder:
+        holder.execute("SELECT * FROM discreet_study WHERE name = 's' FOR UPDATE")
+        with (
+            server_place.open() as opened,
+            pytest.raises(EngineFailed, match=r"^the ledger was busy for 3 seconds: ask again .*; nothing was spent"),
+        ):
+            opened.spend("r", "q", "0.1", study="s")
+
+
+def test_another_study_goes_on_while_threads_wait_for_a_lock(server_place):
     with server_place.open(new=True) as opened:
         opened.create("s", 1)
         opened.create("t", 1)
-        with psycopg.connect(server_place.where) as holder:
-            holder.execute("SELECT * FROM discreet_study WHERE name = 's' FOR UPDATE")
-            failures: list[str] = []
-
-            def wait(number: int) -> None:
-                try:
-                    opened.spend(f"r{number}", "q", "0.1", study="s")
-                except EngineFailed as failure:
-                    failures.append(str(failure))
-
-            threads = [threading.Thread(target=wait, args=(number,)) for number in range(2)]
-            begin = time.monotonic()
-            for thread in threads:
-                thread.start()
-            time.sleep(0.2)
-            opened.spend("r", "q", "0.1", study="t")
-            assert (opened.remaining("s"), all(thread.is_alive() for thread in threads)) == (1, True)
-            for thread in threads:
-                thread.join(30)
-            assert time.monotonic() - begin < 30
-            assert failures == ["the ledger was busy for 2 seconds: nothing was spent; ask again"] * 2
-        opened.spend("r", "q", "0.1", study="s")
+        with ThreadPoolExecutor(2) as pool:
+            with psycopg.connect(server_place.where) as holder:
+                holder.execute("SELECT * FROM discreet_study WHERE name = 's' FOR UPDATE")
+                waiting = [pool.submit(opened.spend, name, name, "0.1", study="s") for name in ("r1", "r2")]
+                wait(lambda: server_place.execute(LOCKED) >= [(1,)])
+                opened.spend("r", "q", "0.1", study="t")
+                assert (opened.remaining("s"), [one.done() for one in waiting]) == (1, [False, False])
+            assert [one.result().repeated for one in waiting] == [False, False]
 
 
 def test_a_session_that_stops_in_a_transaction_is_ended_by_the_server(server_place, monkeypatch):
     """So that a machine that freezes does not keep the lock for ever."""
-    for module in (database, turns):
-        monkeypatch.setattr(module, "PATIENCE", 1)
-    with server_place.open(new=True) as opened, server_place.open() as other:
-        opened.create("s", 1)
+    with server_place.open(new=True) as other:
+        other.create("s", 1)
+        for module in (database, turns):
+            monkeypatch.setattr(module, "PATIENCE", 2)
 
         def freeze() -> None:
-            with opened._book.page("s") as page:
-                time.sleep(2)
+            with server_place.open() as opened, opened._book.page("s") as page:
+                own = page.connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+                wait(lambda: not server_place.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", own))
                 page.analyst("ann")
 
         with pytest.raises(EngineFailed, match="did not answer"):

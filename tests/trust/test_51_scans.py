@@ -100,7 +100,7 @@ def test_on_spark_a_unit_keeps_its_limits_whatever_each_scan_finds(on_spark):
 @pytest.mark.spark
 def test_control_on_spark_without_a_checkpoint_rows_pass(spark, on_spark):
     wanted = statement(limited(max_rows=1), on_spark.schema(), SPARK)
-    frames = {SOURCE: on_spark._frame}
+    frames = {SOURCE: on_spark._resolved()}
     frames[STORED] = _over(spark, wanted.stored, frames)
     for _ in range(RUNS):
         if wanted.answer([_over(spark, wanted.sql, frames).toArrow()])[0][0] == ROWS:

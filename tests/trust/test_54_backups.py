@@ -1,4 +1,4 @@
-"""Backups that are made under load and put back: no budget comes back, no spend buys two draws.
+"""TRUST 54: backups that are made under load and put back: no budget comes back, no spend buys two draws.
 
 The control is a plain copy of ledger and anchor together: put back, it opens with the budget of its day.
 """
@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 from discreet import InvalidParameter, Ledger, LedgerDamaged, Policy, QueryRefused, Study
 from ledgers import Place, postgresql_place, sqlite_place
 from shell import POLICY, QUESTION, discreet, study_in
+from waiting import wait
 
 TENTH = Fraction(1, 10)
 
@@ -265,23 +265,27 @@ def test_a_loop_of_backups_under_load_with_kills_gives_backups_that_lose_nothing
     folder = in_memory / "backups"
     folder.mkdir()
     for round_ in range(2):  # the second goes on where the first was killed
+        own = folder / str(round_)
+        own.mkdir()
+        said = [(own / f"{worker}.txt").open("w+") for worker in range(2)]
         asking = [
-            subprocess.Popen(
-                [sys.executable, "-c", ASKING, place.where, place.anchor, f"{round_}{worker}"],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for worker in range(2)
+            subprocess.Popen([sys.executable, "-c", ASKING, place.where, place.anchor, f"{round_}{worker}"], stdout=out)
+            for worker, out in enumerate(said)
         ]
-        (folder / str(round_)).mkdir()
-        backing = subprocess.Popen([sys.executable, "-c", BACKING, place.where, place.anchor, folder / str(round_)])
-        end = time.monotonic() + 30
-        while len(list((folder / str(round_)).glob("*.backup"))) < 2 and time.monotonic() < end:
-            time.sleep(0.02)
+        backing = subprocess.Popen([sys.executable, "-c", BACKING, place.where, place.anchor, own])
+
+        def is_enough(own: Path = own) -> bool:
+            told = [file.read_text("utf-8").count("\n") for file in own.glob("*.txt")]
+            return len(list(own.glob("*.backup"))) >= 2 and min(told) > 5
+
+        wait(is_enough)
         for process in (backing, *asking):
             process.send_signal(signal.SIGKILL)
-            out, _ = process.communicate()
-            shown |= dict(line.split() for line in (out or "").splitlines() if line.count(" ") == 1)
+            process.wait()
+        for out in said:
+            out.seek(0)
+            shown |= dict(line.split() for line in out if line.endswith("\n"))
+            out.close()
     backups = sorted(folder.glob("*/*.backup"))
     assert len(backups) >= 4
     assert len(shown) > 10
@@ -339,3 +343,16 @@ def test_the_command_says_what_it_will_do_and_asks(tmp_path, postgres):
     )
     assert "0.4 left" in discreet(*release, "0.2", cwd=folder).out
     assert discreet("ledger", "backup", "study.toml", "pg.backup", cwd=folder).code == 0
+
+
+def test_a_restore_says_no_more_than_is_left(tmp_path):
+    """0.399999999 is not 0.4, which would be refused as the next question's price."""
+    folder = study_in(tmp_path)
+    assert discreet("release", "study.toml", QUESTION, "--epsilon", "0.2", cwd=folder).code == 0
+    assert discreet("ledger", "backup", "study.toml", "the.backup", cwd=folder).code == 0
+    (folder / "study.ledger").unlink()
+    (folder / "study.ledger.anchor").unlink()
+    restore = ["ledger", "restore", "study.toml", "--from", "the.backup", "--yes", "--charge", "0.400000001"]
+    done = discreet(*restore, cwd=folder)
+    assert "Restored: study has ε 0.39999" in done.out, done.out + done.err
+    assert "0.400000001 is charged" in done.out

@@ -1,4 +1,4 @@
-"""TRUST 5 and 6 for a team: two servers over one PostgreSQL ledger, raced against each other and killed.
+"""TRUST 5, 6 and 55: two servers over one PostgreSQL ledger, raced against each other and killed.
 
 Granted on both ≤ allotted ≤ total, to the last 10⁻⁹. What a killed server has spent and not recorded is answered by
 the other one under the same id, free. Controls, a racing ledger and an unpaid answer, are in `test_32_http_load.py`.
@@ -25,6 +25,7 @@ from discreet.serve.app import application
 from discreet.serve.store import Requests
 from ledgers import Place
 from serving import QUICK, Served, folder_in_memory, new_token, process, running, served, written
+from waiting import PATIENCE
 
 COST = Fraction("0.05")
 SELECT = "SELECT count(*) AS n FROM people WHERE age > "
@@ -71,7 +72,7 @@ async def race(urls: list[str], tokens: dict[str, str], clients: int) -> list[tu
             status = told.status_code
             found.append((name, status))
 
-    async with httpx.AsyncClient(timeout=60) as session:
+    async with httpx.AsyncClient() as session:
         pairs = itertools.islice(itertools.cycle(itertools.product(urls, tokens)), clients)
         await asyncio.gather(*(client(session, url, name) for url, name in pairs))
     return found
@@ -85,7 +86,7 @@ def test_two_servers_spend_one_budget_and_one_goes_on_where_the_other_was_killed
         second = servers.enter_context(process(policy, *OPTIONS))
         with pytest.raises(httpx.TransportError):
             httpx.post(f"{first.url}/release", json=question(1), headers=ann)
-        assert first.popen.wait(10) == -9
+        assert first.popen.wait(PATIENCE) == -9
         with Ledger.open(server_place.where, anchor=folder / "discreet.anchor") as ledger:
             assert [entry.kind for entry in ledger.recent("people", last=1)] == ["spend"]
             assert ledger.spent("people") == COST

@@ -1,4 +1,4 @@
-"""The load of `python -m bench load`, small: every allotment is spent to the last unit, nothing fails, memory is flat.
+"""TRUST 56: the small load of `python -m bench load` spends every allotment to the last unit, and nothing fails.
 
 Times are not judged here: the machine of a test run is busy with other tests.
 """

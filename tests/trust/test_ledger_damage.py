@@ -427,11 +427,49 @@ def test_two_ledgers_that_were_swapped_are_refused(tmp_path):
     os.replace(one.where, one.where + ".kept")
     os.replace(other.where, one.where)
     refused(one, "anchor belongs to another ledger")
-    with pytest.raises(LedgerDamaged, match=r"moved while open|anchor belongs to another ledger"):
+    with pytest.raises(LedgerDamaged, match=r"moved or replaced while it was open|anchor belongs to another ledger"):
         open_ledger.spend("r9", "q", "0.1", study="s")
     open_ledger.close()
     with pytest.raises(LedgerDamaged, match="anchor belongs to another ledger"):
         Ledger.restore(one.where, accept="any")
+
+
+def test_a_file_that_was_replaced_while_it_was_open_is_neither_read_nor_written(file_place):
+    """A copy that was put back under a running server: the budget that it shows would be one that nobody keeps."""
+    filled(file_place)
+    open_ledger = file_place.open()
+    before = open_ledger.spent("s")
+    shutil.copy(file_place.where, file_place.where + ".copy")
+    os.replace(file_place.where + ".copy", file_place.where)
+    for use in (
+        lambda: open_ledger.spent("s"),
+        lambda: open_ledger.spend("r9", "q9", "0.1", study="s"),
+        lambda: open_ledger.allot("ann", "0.1", study="s"),
+        open_ledger.studies,
+    ):
+        with pytest.raises(LedgerDamaged, match="was moved or replaced while it was open: nothing is released"):
+            use()
+    open_ledger.close()
+    with file_place.open() as ledger:
+        assert ledger.spent("s") == before
+
+
+def test_tables_that_were_upgraded_while_they_were_open_are_neither_read_nor_written(place):
+    """A newer version may store what this one does not understand."""
+    filled(place)
+    with place.open() as ledger:
+        place.execute("UPDATE discreet_ledger SET version = 2")
+        for use in (
+            lambda: ledger.spent("s"),
+            lambda: ledger.spend("r9", "q9", "0.1", study="s"),
+            lambda: ledger.spend("r9", "q9", "0.1", study="s", analyst="ann"),
+        ):
+            with pytest.raises(LedgerDamaged, match="not a ledger of version 1: open it with the version that made it"):
+                use()
+        place.execute("UPDATE discreet_ledger SET version = 1")
+        entries = len(ledger.entries())
+        ledger.spend("r9", "q9", "0.1", study="s")
+        assert len(ledger.entries()) == entries + 1
 
 
 def test_a_missing_or_damaged_anchor_is_refused(place):

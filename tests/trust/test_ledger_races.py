@@ -3,7 +3,6 @@
 import multiprocessing
 import sqlite3
 import threading
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import pytest
 
 from discreet import BudgetExceeded, InvalidParameter, Ledger
 from ledgers import UNIT, ask_at_once, race
+from waiting import PATIENCE
 
 PROCESSES, THREADS = 8, 8
 
@@ -23,7 +23,7 @@ def in_processes(target, count, *arguments):
     workers = [context.Process(target=target, args=(*arguments[:1], n, *arguments[1:], results)) for n in range(count)]
     for worker in workers:
         worker.start()
-    found = [results.get(timeout=120) for _ in workers]
+    found = [results.get(timeout=2 * PATIENCE) for _ in workers]
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
@@ -71,16 +71,16 @@ def test_the_control_over_grants(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE spend (cost INTEGER)")
     connection.close()
-    start = threading.Barrier(8)
+    together = threading.Barrier(8)  # all have read before any of them writes: the race is lost for certain
 
     def spender() -> None:
-        mine = sqlite3.connect(path, timeout=30)
-        start.wait()
+        mine = sqlite3.connect(path, timeout=PATIENCE)
         while True:
+            together.wait()
             spent = mine.execute("SELECT coalesce(sum(cost), 0) FROM spend").fetchone()[0]
+            together.wait()
             if spent + 7 > total:
                 break
-            time.sleep(0.001)
             with mine:
                 mine.execute("INSERT INTO spend VALUES (7)")
         mine.close()

@@ -8,8 +8,10 @@
     max_rows    the most rows of one unit that count (required if the unit is a column)
     max_groups  the most groups in which one unit counts; by default max_rows
     neighbors   "change-one" (the number of units is public) or "add-remove"
+    size        "public": the number of units is public although it depends on their values, as in a view
     epsilon     the total for this data, for ever; delta is needed only to discover keys
     version     a name for the state of the data; by default a hash of its content
+    time_limit  the most seconds that a question may take at the source; by default 600
     ledger      where ε is counted, a file or postgresql://…, and its anchor; by default beside the policy
     study       the name of this study in the ledger; by default the name of the file, if the ledger has no other study
     columns     name → bounds, keys, bins, precision, missing, other, type … (see `ask.declared`)
@@ -20,7 +22,6 @@ A policy is read from TOML or created in Python, with the same checks; each erro
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -30,7 +31,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from discreet import parameters
 from discreet.ask.declared import Declared, declaration_hint, errors_at, refuse_tangled
@@ -38,6 +39,7 @@ from discreet.ask.keys.key import Key
 from discreet.ask.normal import decimal
 from discreet.ask.reading import exact_mark
 from discreet.errors import InvalidParameter
+from discreet.outside import read_toml
 from discreet.parameters import Epsilon, Neighbors, Number, did_you_mean, quote
 
 _NEEDED = {
@@ -54,6 +56,9 @@ _ENDINGS = (
     ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".orc",
     ".gz", ".zst", ".db", ".sqlite", ".sqlite3", ".duckdb",
 )  # fmt: skip
+
+TIME_LIMIT = 600
+"""The most seconds that a question may take at the source, unless the policy says otherwise."""
 
 LARGEST_FILE = 10**7
 """The most bytes of a policy; millions of keys belong in a separate file."""
@@ -100,7 +105,9 @@ class Policy:
         The most rows of one person that count; required if the unit is a column.
     neighbors : {"change-one", "add-remove"}
         Whether the number of people is public ("change-one") or private.
-    table, delimiter, encoding, max_groups, delta, version, ledger, anchor, study, folder
+    size : "public", optional
+        That the number of people is public, also where it depends on their values: in a view, a SELECT, a text file.
+    table, delimiter, encoding, max_groups, delta, version, row_security, time_limit, ledger, anchor, study, folder
         See docs/studies.md.
 
     Examples
@@ -119,10 +126,16 @@ class Policy:
     max_rows: int | None
     max_groups: int | None
     neighbors: Neighbors
+    size: Literal["public"] | None
+    """Whether the number of units is promised to be public; None is: only where the source says so itself."""
     epsilon: Fraction
     delta: Fraction | None
     columns: Mapping[str, Declared]
     version: str | None
+    row_security: bool | None
+    """Whether a PostgreSQL table may be filtered by row level security; None is no."""
+    time_limit: Fraction | None
+    """The most seconds that a question may take at the source; None is `TIME_LIMIT`."""
     ledger: str | None
     anchor: str | None
     study: str | None
@@ -142,8 +155,11 @@ class Policy:
         max_rows: int | None = None,
         max_groups: int | None = None,
         neighbors: Neighbors = "change-one",
+        size: Literal["public"] | None = None,
         delta: Number | None = None,
         version: str | None = None,
+        row_security: bool | None = None,
+        time_limit: Number | None = None,
         ledger: str | None = None,
         anchor: str | None = None,
         study: str | None = None,
@@ -177,7 +193,7 @@ class Policy:
     @property
     def promise(self) -> dict[str, object]:
         """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
-        return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors")}
+        return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors", "size")}
 
     def with_keys(self, discovered: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with discovered keys, in the columns whose keys are to be discovered."""
@@ -186,6 +202,15 @@ class Policy:
             for name, declared in self.columns.items()
         }
         return self._with("columns", MappingProxyType(columns))
+
+    @property
+    def seconds(self) -> float:
+        """The most seconds that a question may take at the source."""
+        return float(TIME_LIMIT if self.time_limit is None else self.time_limit)
+
+    def with_time_limit(self, time_limit: Number) -> Policy:
+        """The policy with another time limit."""
+        return self._with("time_limit", parameters.exact_seconds("time_limit", time_limit))
 
     def with_delta(self, delta: Fraction) -> Policy:
         """The policy with a δ for its discovery."""
@@ -217,6 +242,12 @@ class Policy:
         return "\n".join(lines) + "\n"
 
     def _fits(self) -> None:
+        if self.row_security is not None and not str(self.source).startswith(("postgresql://", "postgres://")):
+            raise InvalidParameter("row_security: only a source on PostgreSQL has it; leave it out")
+        if self.size is not None and self.neighbors != "change-one":
+            raise InvalidParameter(
+                "size: under add-remove the number of units is private; leave it out, or choose change-one"
+            )
         if self.unit_column is None:
             if self.max_rows in (None, 1) and self.max_groups in (None, 1):
                 return
@@ -240,14 +271,13 @@ def toml_in(path: Path, *, title: str, absent: str, keys: tuple[str, ...], neede
             raise InvalidParameter(f"{title} must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
             raise InvalidParameter(f"{title} must be at most 10 MB; put long lists of keys into a separate file")
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = read_toml(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidParameter(f"there is no such file; {absent}") from None
     except OSError as error:
         raise InvalidParameter(f"the file cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
-        why = "" if isinstance(error, RecursionError) else f": {error}"
-        raise InvalidParameter(f"the file must be TOML{why}") from None
+    except UnicodeError as error:
+        raise InvalidParameter(f"the file must be TOML: {error}") from None
     refuse_unknown(table, keys, "", title)
     for key, example in needed.items():
         if key not in table:
@@ -336,6 +366,12 @@ def _address(advice: str, value: object) -> str:
         raise InvalidParameter(f"it must be a text; {advice}") from None
 
 
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"it must be true or false, got {quote(value)}")
+    return value
+
+
 _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
@@ -344,9 +380,12 @@ _READERS: dict[str, Callable[[object], object]] = {
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
     "neighbors": parameters.exact_neighbors,
+    "size": partial(exact_mark, marks=("public",)),
     "epsilon": parameters.exact_epsilon,
     "delta": partial(parameters.exact_chance, "delta"),
     "version": partial(exact_text, 'write version = "2024-06"'),
+    "row_security": _truth,
+    "time_limit": partial(parameters.exact_seconds, "time_limit"),
     "ledger": partial(_address, 'write ledger = "postgresql://host/database", or a file'),
     "anchor": partial(_address, 'write anchor = "people.anchor"'),
     "study": partial(exact_text, 'write study = "people-2024"'),

@@ -221,14 +221,15 @@ def group_text(group: Group) -> str:
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
     """Each aggregate once, with all quantiles of an expression together, in the order of their texts."""
     unique: dict[str, Aggregate] = {}
+    quantiles: dict[Quantiles, set[Fraction]] = {}
     for aggregate in aggregates:
-        key = aggregate_text(aggregate)
         if isinstance(aggregate, Quantiles):
-            key = aggregate_text(replace(aggregate, shares=()))
-            before = unique.get(key, aggregate)
-            shares = {*aggregate.shares, *(before.shares if isinstance(before, Quantiles) else ())}
-            aggregate = replace(aggregate, shares=tuple(sorted(shares)))  # noqa: PLW2901 - with the other shares
-        unique[key] = aggregate
+            quantiles.setdefault(replace(aggregate, shares=()), set()).update(aggregate.shares)
+        else:
+            unique[aggregate_text(aggregate)] = aggregate
+    for of, shares in quantiles.items():
+        together = replace(of, shares=tuple(sorted(shares)))
+        unique[aggregate_text(together)] = together
     return sorted(unique.values(), key=aggregate_text)
 
 

@@ -258,7 +258,7 @@ def check_schema(policy: Policy, schema: Schema) -> None:
             if name not in schema:
                 hint = did_you_mean(name, schema)
                 hint = f"; {hint}" if hint else ""
-                raise InvalidParameter(f"the data has no such column of numbers, texts, dates or truth values{hint}")
+                raise InvalidParameter(f"the data has no such column{hint or '; correct the policy'}")
             if not schema[name].typed and not (declared.kind or declared.keys is not None or declared.discover):
                 raise InvalidParameter(
                     f'a file of text has no types; write {name} = {{ type = "text" }}, or "integer", "number", '

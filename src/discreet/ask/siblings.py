@@ -1,23 +1,35 @@
-"""Other studies of the same data: each has its own ledger, and the privacy losses of their releases add up."""
+"""Other studies of the same data: each has its own budget, and the privacy losses of their releases add up.
+
+Two policies have one budget if they name the same ledger and the same study in it, whatever their files are called.
+The same study in two ledgers, or two studies in one ledger, are two budgets.
+"""
 
 from __future__ import annotations
 
 import glob
-import tomllib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.ask.policy import LARGEST_FILE, is_no_path
+from discreet.outside import read_toml
 
 Identity: TypeAlias = tuple[Any, ...]
 
+_VARIABLE = "DISCREET_LEDGER"  # as in `ledger.place`
+
 
 def siblings(policy: Path, source: object) -> tuple[str, ...]:
-    """The other policies in the folder of `policy` whose source shares a file or a table with this source."""
-    own = _identities(source, Path())
+    """The other policies in the folder of `policy` with a budget of their own for a file or a table of this source."""
+    own, budget = _identities(source, Path()), _budget(policy, _read(policy))
     files = sorted(file for file in policy.parent.glob("*.toml") if file.name != policy.name)
-    return tuple(file.name for file in files if own & _identities(_source(file), file.parent))
+    others = [(file, _read(file)) for file in files]
+    return tuple(
+        file.name
+        for file, keys in others
+        if own & _identities(keys.get("source"), file.parent) and _budget(file, keys) != budget
+    )
 
 
 def budgets(study: str, siblings: Sequence[str]) -> str:
@@ -30,14 +42,26 @@ def budgets(study: str, siblings: Sequence[str]) -> str:
     return f"{listed} and {siblings[-1]} are {len(siblings) + 1} budgets for the same data: what they release adds up."
 
 
-def _source(file: Path) -> object:
-    """The source in a policy file; None if it cannot be read."""
+def _read(file: Path) -> dict[str, Any]:
+    """The keys of a policy file; none if it cannot be read."""
     try:
         if not file.is_file() or file.stat().st_size > LARGEST_FILE:  # reading a pipe would block
-            return None
-        return tomllib.loads(file.read_text(encoding="utf-8-sig")).get("source")
-    except (OSError, ValueError, RecursionError):
-        return None
+            return {}
+        return read_toml(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _budget(file: Path, keys: dict[str, Any]) -> Identity:
+    """The ledger of a policy, and the name of the study in it."""
+    variable, declared = os.environ.get(_VARIABLE), keys.get("ledger")
+    if variable:
+        ledger = variable if is_no_path(variable) else os.path.realpath(variable)
+    elif isinstance(declared, str):
+        ledger = declared if is_no_path(declared) else os.path.realpath(file.parent / declared)
+    else:
+        ledger = os.path.realpath(file.with_suffix(".ledger"))
+    return ledger, keys.get("study", file.stem)
 
 
 def _identities(source: object, folder: Path) -> set[Identity]:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from discreet.errors import InvalidParameter
+from discreet.parameters import quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +80,8 @@ def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
     return int(2 ** max(0, floor_log2(scale * epsilon / changes) - 20))
 
 
-_SMALLEST = -1022
-"""The exponent of the smallest normal double: 1/step is then a double as well."""
+_SMALLEST, _LARGEST = -1022, 1023
+"""The exponents of the smallest normal double, whose inverse is a double as well, and of the largest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,10 @@ class ValueGrid:
     upper: int
     exact: bool
     """Whether every value of the column lies on the grid, so that no value is rounded."""
+
+    def __post_init__(self) -> None:
+        if not _SMALLEST <= self.exponent <= _LARGEST:  # as in a release that was read from a file
+            raise InvalidParameter(f"the exponent of a grid must be that of a double, got {quote(self.exponent)}")
 
     @cached_property
     def step(self) -> Fraction:

@@ -191,6 +191,7 @@ def release(
     request_id: option.RequestId = None,
     analyst: option.Analyst = None,
     sign: option.Sign = None,
+    time_limit: option.TimeLimit = None,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
@@ -202,12 +203,12 @@ def release(
     terms = {"epsilon": epsilon, "within": within, "size": size, "weight": weight, "simultaneous": simultaneous}
     with spending_nothing():
         outputs.refuse_unusable(output or (), bom=bom)
-        opened = open_study(study, ledger, anchor)
+        opened = open_study(study, ledger, anchor, time_limit)
         outputs.refuse_taken(output or (), force=force, kept=opened.kept)
         planned = _plan(opened, sql, {**terms, "confidence": confidence})
         outputs.refuse_long(output or (), planned.cells)
         digits = outputs.decimals_of(decimals, [name for name, _ in planned.query.outputs])
-        is_repeat = request_id is not None and opened.ledger.entry(request_id, study=opened.name) is not None
+        is_repeat = request_id is not None and opened.budget.entry(request_id) is not None
         is_repeat = is_repeat or not planned.cost  # it is public, or a table of a report
         records = [Path(file).with_suffix(".release.json") for file in output or ()]
         proof.refuse_unsigned(planned, records, sign, force, output or ())
@@ -315,10 +316,10 @@ def verify(
     file: Annotated[str | None, typer.Argument(help="A certificate to compute again.")] = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Compare proved and measured privacy losses with their ε.
+    """Compute releases of random data a second time, and compare proved and measured privacy losses with their ε.
 
-    With a file, compute that certificate again. Exit code 1 if a loss exceeds its ε, or if the measurement does not
-    catch a mechanism that is broken on purpose.
+    With a file, compute that certificate again. Exit code 1 if a release is not the exact numbers plus its noise, if a
+    loss exceeds its ε, or if the measurement does not catch a mechanism that is broken on purpose.
     """
     from discreet.verify import check, report
 

@@ -23,7 +23,7 @@ from discreet.files.writer import free, write
 from discreet.formats import MOST_ROWS, left_shown, shown
 from discreet.parameters import exact_chance, exact_epsilon, quote
 from discreet.release.answer import Answer
-from discreet.release.discovery import REQUEST, Discovered, DiscoveryPlan, discovery_plan
+from discreet.release.discovery import REQUEST, Discovered, DiscoveryPlan, discovery_plan, meaning
 from discreet.release.study import Study
 from discreet.show.publication import many
 
@@ -104,7 +104,7 @@ def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
         f"The keys of {names} cost ε {shown(plan.epsilon)} of the {left_shown(study.remaining)} left, and all of "
         f"δ = {delta}: a study can make only one discovery.",
         *counted,
-        f"A key that only one {unit} has is shown with probability at most δ = {delta}; ε covers everything else.",
+        meaning(study.policy, plan.delta),
         f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have is shown with probability 1/2.",
     ]
 
@@ -134,7 +134,7 @@ def _csv(keys: Discovered, answers: dict[str, Answer]) -> str:
 
 def _receipt(study: Study, keys: Discovered, spent: Fraction, saved: Path | None) -> str:
     counts = ", ".join(f"{many(len(names), 'key')} of {column}" for column, names in keys.keys.items())
-    entry = study.ledger.entry(REQUEST, study=study.name)
+    entry = study.budget.entry(REQUEST)
     number = "" if entry is None else f" (entry {entry.number:,} of the ledger)"
     free = "" if spent else " (asked before)"
     written = "" if saved is None else f" Saved {saved.name}"

@@ -90,6 +90,8 @@ def allot(
     """Set how much ε an analyst may spend in total. A later call replaces the limit."""
     from discreet.cli import terminal
 
+    if ledger.endswith(".toml"):
+        _create_missing(ledger, place_named(ledger, place, anchor))
     with open_ledger(ledger, place, anchor) as book:
         studies = book.studies()
         name = study or (studies[0] if len(studies) == 1 else place_named(ledger, place, anchor).study)
@@ -106,18 +108,22 @@ def create(
     anchor: Anchor = None,
     another_budget: Annotated[bool, typer.Option("--another-budget", help="Allow a second budget.")] = False,
 ) -> None:
-    """Register a study with its total ε in a ledger. A missing ledger is created, on PostgreSQL or in a file."""
+    """Register a study with its total ε and its promise in a ledger. A missing ledger is created.
+
+    As long as nothing was spent or allotted, the command can be repeated to correct the total and the promise.
+    """
     from discreet.ask.policy import Policy
     from discreet.cli.terminal import say
-    from discreet.formats import shown
+    from discreet.formats import left_shown
     from discreet.release.study import create as create_study
 
     policy, location = Policy.load(study), place_named(study, place, anchor)
     if not another_budget:
         location.refuse_second_budget()
-    create_study(policy, location)
-    backup = "" if location.anchor is None else f" Its anchor is {Path(location.anchor).name}: back it up elsewhere."
-    say(f"{location.study} has a total of ε {shown(policy.epsilon)}.{backup}")
+    corrected = create_study(policy, location)
+    has, new_anchor = ("now has", None) if corrected else ("has", location.anchor)
+    backup = "" if new_anchor is None else f" Its anchor is {Path(new_anchor).name}: back it up elsewhere."
+    say(f"{location.study} {has} a total of ε {left_shown(policy.epsilon)}.{backup}")
 
 
 @app.command("join")
@@ -174,7 +180,7 @@ def restore(
     It shows what it will charge and make void, and asks for confirmation.
     """
     from discreet.cli.terminal import say
-    from discreet.formats import shown
+    from discreet.formats import left_shown
     from discreet.ledger.ledger import Ledger
 
     location = place_named(ledger, place, anchor)
@@ -196,7 +202,7 @@ def restore(
         return
     options = {"anchor": location.anchor, "backup": source, "charge": charge}
     with Ledger.restore(where, accept=planned.mark, **options) as book:
-        left = ", ".join(f"{study} has ε {shown(book.remaining(study))} left" for study in book.studies())
+        left = ", ".join(f"{study} has ε {left_shown(book.remaining(study))} left" for study in book.studies())
     say(f"Restored: {left}.")
 
 
@@ -209,11 +215,22 @@ def open_ledger(where: str, place: str | None = None, anchor: str | None = None)
         name = Path(location.where).name
         if where.endswith(".toml"):
             raise InvalidParameter(
-                f"{Path(where).name} has no ledger yet; the first plan creates it: discreet plan {where} …"
+                f"{Path(where).name} has no ledger yet: nothing was spent; the first release creates it, or "
+                f"discreet ledger create {where}"
             )
         raise InvalidParameter(f"there is no ledger {name}; name an existing ledger or its study.toml")
     location.refuse_missing_anchor()
     return Ledger.open(location.where, anchor=location.anchor)
+
+
+def _create_missing(study: str, location: Place) -> None:
+    """Create the file ledger of a study if there was never one."""
+    from discreet.ask.policy import Policy
+    from discreet.release.study import create as create_study
+
+    if location.is_new:
+        location.refuse_second_budget()
+        create_study(Policy.load(study), location)
 
 
 def place_named(where: str, place: str | None, anchor: str | None) -> Place:
@@ -283,9 +300,8 @@ def _opens(where: str, anchor: str | None) -> bool:
 
 
 def _sentences(planned: Restoration) -> Iterator[str]:
-    from discreet.formats import shown
-    from discreet.ledger.chain import in_epsilon
     from discreet.ledger.questions import question_text
+    from discreet.ledger.refusals import shown
 
     if planned.made is not None:
         yield f"The backup was made at {planned.made}."
@@ -293,7 +309,7 @@ def _sentences(planned: Restoration) -> Iterator[str]:
         if not loss.is_known:
             yield f"{loss.study}: not in the ledger; the study returns without its promise, and accepts no policy."
         amounts = (loss.charge, loss.spent + loss.charge, loss.total)
-        charge, spent, total = (shown(in_epsilon(amount)) for amount in amounts)
+        charge, spent, total = map(shown, amounts)
         yield (
             f"{loss.study}: up to {loss.forgotten:,} entries are lost; ε {charge} is charged, so that {spent} of "
             f"{total} is spent; {len(loss.void):,} unanswered spends become void."

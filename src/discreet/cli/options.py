@@ -29,6 +29,9 @@ Anchor = Annotated[
 ]
 Analyst = Annotated[str | None, typer.Option(help="Analyst whose share of ε is charged.")]
 RequestId = Annotated[str | None, typer.Option(help="Name of this request; the same name again is free.")]
+TimeLimit = Annotated[
+    str | None, typer.Option(metavar="SECONDS", help="Most seconds at the source; default: time_limit in the policy.")
+]
 AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A study.toml or its ledger.")]
 _FILES = "Table: .csv .xlsx .json .parquet; document: .html .md .txt; figure: .png .svg. Repeatable."
 Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.siblings import budgets
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, errno_code
 from discreet.files.writer import Kept, free, kept_files
 from discreet.formats import left_shown, shown
 from discreet.parameters import quote
@@ -75,14 +75,16 @@ def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
             f"{Path(file).name} could not be written: {why.rstrip('.')}. "
-            "The ledger keeps the answer: run the command again, it is free"
+            "The ledger keeps the answer: run the command again, it is free",
+            spent=True,
+            code=errno_code(error.errno or 0) if isinstance(error, OSError) else error.code,
         ) from None
     return list(dict.fromkeys(paths))
 
 
 def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()) -> str:
-    ledger_name = "the ledger" if len(study.ledger.files) == 1 else study.ledger.files[0].name
-    entry = study.ledger.entry(answer.entry, study=study.name) if answer.epsilon else None
+    ledger_name = "the ledger" if len(study.budget.files) == 1 else study.budget.files[0].name
+    entry = study.budget.entry(answer.entry) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
     where = f" (entry {entry.number:,} of {ledger_name})" if entry is not None else ""
     free = " (asked before)" if answer.epsilon and not cost else ""

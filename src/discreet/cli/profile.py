@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +21,7 @@ from discreet.errors import InvalidParameter
 from discreet.files.writer import free
 from discreet.files.writer import write as write_file
 from discreet.ledger.place import without_secrets
+from discreet.outside import Unreadable, read_toml
 from discreet.release.profiles.plan import profile_plan
 from discreet.release.profiles.profile import Profile
 
@@ -112,13 +112,13 @@ def with_bounds(text: str, proposals: Mapping[str, Bounds]) -> str:
 
 def _read(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError:
+        return read_toml(text.removeprefix("\ufeff"))
+    except Unreadable:
         return {}
 
 
 def _plain(bounds: Bounds) -> Any:
-    return tomllib.loads(f"x = {toml(bounds)}")["x"]
+    return read_toml(f"x = {toml(bounds)}")["x"]
 
 
 def _changed(text: str, name: str, bounds: str) -> Iterator[str]:

@@ -53,10 +53,10 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def open_study(policy: str, ledger: str | None, anchor: str | None) -> Study:
+def open_study(policy: str, ledger: str | None, anchor: str | None, time_limit: str | None = None) -> Study:
     from discreet.release.study import open as opened
 
-    return watched(lambda: opened(policy, ledger=ledger, anchor=anchor), "opening")
+    return watched(lambda: opened(policy, ledger=ledger, anchor=anchor, time_limit=time_limit), "opening")
 
 
 def released(
@@ -81,7 +81,7 @@ def spent_under(study: Study, request_id: str) -> str:
     from discreet.ledger.chain import in_epsilon
 
     try:
-        entry = study.ledger.entry(request_id, study=study.name)
+        entry = study.budget.entry(request_id)
     except DiscreetError:
         return UNKNOWN
     if entry is None or not entry.amount:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as option
-from discreet.errors import DiscreetError, EngineFailed
+from discreet.errors import DiscreetError, EngineFailed, errno_code
 
 if TYPE_CHECKING:
     from discreet.release.reports.plan import ReportPlan
@@ -54,6 +54,7 @@ def release(
     request_id: option.RequestId = None,
     analyst: option.Analyst = None,
     sign: option.Sign = None,
+    time_limit: option.TimeLimit = None,
     ledger: option.LedgerPlace = None,
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
@@ -69,11 +70,11 @@ def release(
     from discreet.show.tables import record_file, refuse_taken
 
     with spending_nothing():
-        planned = _planned(report, ledger, anchor)
+        planned = _planned(report, ledger, anchor, time_limit)
         study = planned.study
         refuse_taken(planned, output, bom=bom, decimals=decimals, force=force)
         refuse_unsigned(planned, [record_file(planned, Path(output))], sign, force)
-        known = request_id is not None and study.ledger.entry(REPORTS + request_id, study=study.name) is not None
+        known = request_id is not None and study.budget.entry(REPORTS + request_id) is not None
     tables = released(study, planned.release, request_id=request_id, analyst=analyst, kind=REPORTS)
     look = {"title": title, "caption": caption, "decimals": decimals, "bom": bom}
     files = watched(lambda: _saved(tables, output, force, look), "saving")
@@ -86,12 +87,12 @@ def release(
     terminal.say(f"{outputs.receipt(tables, study, known=known)} {_written(tables, files)}")
 
 
-def _planned(report: str, ledger: str | None, anchor: str | None) -> ReportPlan:
+def _planned(report: str, ledger: str | None, anchor: str | None, time_limit: str | None = None) -> ReportPlan:
     from discreet.ask.reportfile import ReportFile
     from discreet.cli.progress import open_study, watched
 
     file = ReportFile.load(report)
-    study = open_study(str(file.study), ledger, anchor)
+    study = open_study(str(file.study), ledger, anchor, time_limit)
     return watched(lambda: study.report(file.tables, **file.terms), "planning")
 
 
@@ -101,7 +102,9 @@ def _saved(report: Report, folder: str, force: bool, look: dict[str, Any]) -> li
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
-            f"the report could not be written: {why.rstrip('.')}. The ledger keeps it: run it again, it is free"
+            f"the report could not be written: {why.rstrip('.')}. The ledger keeps it: run it again, it is free",
+            spent=True,
+            code=errno_code(error.errno or 0) if isinstance(error, OSError) else error.code,
         ) from None
 
 

@@ -24,6 +24,7 @@ from discreet.errors import one_line
 from discreet.formats import MOST_ROWS, left_shown, shortened, shown
 from discreet.ledger.chain import Entry, in_epsilon
 from discreet.ledger.questions import entry_text
+from discreet.outside import read_fraction
 from discreet.release.answer import Answer, Decimals, columns_json
 from discreet.show.json import measured_text, plan_json
 
@@ -68,7 +69,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_report_plan(plan: ReportPlan) -> None:
-    _show_priced(plan, (1,), [measured_text(plan), plan.agreement])
+    _show_priced(plan, (1,), [measured_text(plan), plan.agreement, *plan.notes])
 
 
 def _show_priced(
@@ -142,7 +143,7 @@ def show_answer(answer: Answer, receipt: str, decimals: Decimals = None) -> None
     show_table(answer.columns, answer.shown(decimals), most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
-    say(f"± at {float(Fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
+    say(f"± at {float(read_fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
     say(receipt)
 
 

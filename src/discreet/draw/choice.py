@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from discreet.calibrate.ball import ball, nearest
 from discreet.draw.coin import below
 from discreet.draw.entropy import Entropy, keystream
-from discreet.draw.noted import note
+from discreet.draw.noted import heard, note
 from discreet.errors import EngineFailed, InvalidParameter
 
 Integers = NDArray[np.int64]
@@ -71,12 +71,13 @@ class Runs:
 
 def choose(runs: Runs, unit: Fraction, *, entropy: Entropy | None = None) -> Integers:
     """For each row the chosen cell: a uniform choice among the cells that survive."""
-    note("choice", unit, len(runs.rows), runs)
     _require_runs(runs, unit)
     _check_floats()
-    entropy = entropy or keystream()
+    entropy = heard(entropy or keystream())
     winners = _winners(runs, unit, entropy)
-    return runs.cell(winners, below_each(runs.sizes[winners], entropy))
+    chosen = runs.cell(winners, below_each(runs.sizes[winners], entropy))
+    note("choice", unit, chosen, runs, entropy)
+    return chosen
 
 
 def below_each(limits: Integers, entropy: Entropy) -> Integers:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate.ball import ball
 from discreet.draw.entropy import Entropy, keystream
-from discreet.draw.noted import note
+from discreet.draw.noted import heard, note
 from discreet.errors import InvalidParameter
 
 Chance: TypeAlias = Fraction | Callable[[], arb]
@@ -67,8 +67,7 @@ def logistic(epsilon: Fraction) -> Chance:
 
 def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDArray[np.bool_]:
     """Independent exact tosses of one coin."""
-    note("coin", chance, count)
-    entropy = entropy or keystream()
+    entropy = heard(entropy or keystream())
     edge = threshold(chance, _WORD)
     heads = np.empty(count, np.bool_)
     words = np.empty(min(count, _BLOCK), np.int64)
@@ -79,6 +78,7 @@ def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDAr
         np.less(unsigned, edge, block)
         for index in np.flatnonzero(unsigned == edge).tolist():
             block[index] = decide(chance, edge, entropy.more)
+    note("coin", chance, heads, entropy=entropy)
     return heads
 
 

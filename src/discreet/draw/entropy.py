@@ -120,18 +120,20 @@ def _system_seed(count: int) -> bytes:
     mark = sha256(seed).digest()
     if len(seed) != count or len(second) != count:
         raise EngineFailed("the system gives too few random bytes; nothing was drawn")
-    if seed == second or mark == _last_seed or len(set(seed)) == 1:
-        raise EngineFailed("the system gives the same random bytes twice; nothing was drawn")
-    _last_seed = mark
+    with _comparing:  # two threads with one seed must not both compare it with an earlier one
+        if seed == second or mark == _last_seed or len(set(seed)) == 1:
+            raise EngineFailed("the system gives the same random bytes twice; nothing was drawn")
+        _last_seed = mark
     return seed
 
 
 def _forget() -> None:
-    global _streams  # noqa: PLW0603 - a child must not continue its parent's streams
-    _streams = threading.local()
+    global _streams, _comparing  # a child continues neither the streams nor the threads of its parent
+    _streams, _comparing = threading.local(), threading.RLock()
 
 
 _streams = threading.local()
+_comparing = threading.RLock()  # a signal handler may draw, too
 _last_seed = b""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -88,8 +88,9 @@ def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
     """One exact draw, of any size, without the cost of arrays."""
-    note("laplace", scale)
-    return digits(scale, *_BITS_OF_FEW).draw((entropy or keystream()).more)
+    drawn = digits(scale, *_BITS_OF_FEW).draw((entropy or keystream()).more)
+    note("laplace", scale, drawn)
+    return drawn
 
 
 def beyond_int64(scale: Fraction) -> bool:
@@ -99,7 +100,11 @@ def beyond_int64(scale: Fraction) -> bool:
 
 def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
     """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
-    note("laplace", scale, out.size)
+    _fill(out, scale, entropy, threads)
+    note("laplace", scale, out)
+
+
+def _fill(out: Integers, scale: Fraction, entropy: Entropy | None, threads: int | None) -> None:
     if out.size <= _ALONE and entropy is None:
         draw, more = digits(scale, *_BITS_OF_FEW).draw, keystream().more
         out[:] = [draw(more) for _ in range(out.size)]

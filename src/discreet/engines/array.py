@@ -109,19 +109,23 @@ class Listed:
 
 def column(data: Any) -> Column:
     """The data as a column, with one value for each unit."""
-    return data if isinstance(data, Column) else safely(data, _column)
+    # `isinstance` would ask the data for its class
+    return data if type(data) is Column else safely(data, _column)
 
 
-def safely(data: Any, work: Callable[[Any], Value]) -> Value:
-    """The result of `work` on the data; the message of any error but a refusal is dropped, as it may quote a value."""
+def safely(data: Any, work: Callable[[Any], Value], refusal: InvalidParameter | None = None) -> Value:
+    """The result of `work` on the data; any error but a refusal is dropped, as its words may quote a value.
+
+    Containers and items may run code of their own here, before any spend; what `work` returns must run none.
+    """
     try:
         with np.errstate(all="ignore"):  # a warning would reveal a value
             return work(data)
-    except InvalidParameter:
+    except (InvalidParameter, KeyboardInterrupt, SystemExit):
         raise
-    except Exception:  # noqa: S110 - the message of a container may quote data, so no `__context__` may hold it
+    except BaseException:  # noqa: S110 - no `__context__` may hold the error of a container
         pass
-    raise _refused(data)
+    raise refusal or _refused(data)
 
 
 def _column(data: Any) -> Column:
@@ -139,6 +143,7 @@ def _column(data: Any) -> Column:
 
 def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Column:
     """A column of this kind: "b", "i", "u", "f", or "O" for items of any type."""
+    array = np.asarray(array)  # without a subclass, whose code would run in every calculation, after the spend
     if array.ndim != 1:
         raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
     if kind not in "biufO":
@@ -337,18 +342,30 @@ def _kind(name: str) -> str:
     return kind
 
 
-def _number(item: Any) -> float:
-    """An item of a list as a float; NaN if it is not a number, and infinite if it is too large."""
+def _number(item: Any) -> float:  # noqa: PLR0911 - one for each type
+    """An item of a list as a float; NaN if it is not a number, and infinite if it is too large.
+
+    A subclass of a number or a text counts as what it holds, whatever its methods do.
+    """
+    kind = type(item)
     try:
-        if isinstance(item, str):
-            return float(item) if _NUMBER.fullmatch(item) else np.nan
-        if isinstance(item, np.complexfloating | np.timedelta64):
-            return np.nan
-        if not isinstance(item, int | float | np.number | np.bool_) and not hasattr(item, "as_integer_ratio"):
+        if issubclass(kind, float):
+            return float.__float__(item)
+        if issubclass(kind, int):
+            item = int.__int__(item)
+        elif issubclass(kind, str):
+            text = str.__str__(item)
+            return float(text) if _NUMBER.fullmatch(text) else np.nan
+        elif issubclass(kind, np.generic):
+            real = issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.complexfloating | np.timedelta64)
+            return float(np.generic.astype(item, np.float64)) if real else np.nan
+        elif not hasattr(kind, "as_integer_ratio"):
             return np.nan
         try:
             return float(item)
         except OverflowError:
             return np.inf if item > 0 else -np.inf
-    except Exception:  # an object in the data must not show itself by an error
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # an object in the data must not show itself by an error
         return np.nan

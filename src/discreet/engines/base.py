@@ -11,17 +11,30 @@ A secret has the type `Exact`. Only `release.mechanism` opens it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from discreet.ask.expression import Column, Expression, Schema
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter
+from discreet.errors import (
+    DiscreetError,
+    EngineFailed,
+    OutOfTime,
+    SourceChanged,
+    SourceUnusable,
+    errno_code,
+    without_context,
+)
 from discreet.parameters import quote
 
 MILLISECONDS = (
@@ -140,17 +153,26 @@ class Request:
 class Engine(Protocol):
     """The access to the rows of a source."""
 
-    public_size: bool
-    """Whether the number of rows and units does not depend on their content; text files leave out unreadable lines."""
+    chosen: str
+    """What chooses the rows of the source by their content, so that their number tells about them; "" if it is nothing:
+    a table as it is, a Parquet file or a frame. See `release.public_size`."""
 
     def schema(self) -> Schema:
         """Names and types of the columns; no value is read."""
 
-    def version(self) -> str:
-        """A text that changes with the content."""
+    def version(self, salt: str = "") -> str:
+        """A text that changes with the content of the declared columns, and with the salt; it checks as `check` does.
+
+        One scan adds up a hash of each row, in any order. Two contents that nobody has chosen for it differ in their
+        version, except with a probability of 2⁻⁶⁴ or so. Who may write rows and knows the salt could choose contents
+        that agree: then a repeated question stays free although the rows have changed.
+        """
 
     def check(self) -> None:
-        """Refuse a source whose columns or types have changed since it was opened, as far as that can be seen."""
+        """Refuse a source whose declared columns have other types or rights than when it was opened."""
+
+    def probe(self) -> None:
+        """The same, without waiting for a statement that runs."""
 
     def units(self, unit: str | None) -> Exact[int]:
         """The number of units."""
@@ -170,30 +192,164 @@ def without_zone(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
+def in_use(schema: Schema, declared: Sequence[str]) -> Schema:
+    """The declared columns of a schema; all of them if none is declared."""
+    return {name: column for name, column in schema.items() if not declared or name in declared}
+
+
+def refuse_changed(before: Schema, now: Schema) -> None:
+    """Refuse a source in which a column has another type than before, or is gone."""
+    for name, column in before.items():
+        if name not in now:
+            raise SourceChanged(f"the column {quote(name)} is gone since the study was opened; {REOPEN}")
+        if now[name] != column:
+            was, is_ = column.described, now[name].described
+            raise SourceChanged(f"the column {quote(name)} was {was} when the study was opened, and is {is_}; {REOPEN}")
+
+
+REOPEN = "open the study again"
+OTHER_ROWS = f"another rule decides which rows the source has than when the study was opened; {REOPEN}"
+
+LINES = "a line that cannot be read is left out"
+PART_OF_FOLDER = "the source is a part of a folder, chosen by the value in its name"
+"""What chooses rows: see `Engine.chosen`."""
+
+
+def by_filter(what: str) -> str:
+    """What chooses the rows of a view, a SELECT or something else with a filter.
+
+    >>> by_filter("a view")
+    'the source is a view, and its filter decides it'
+    """
+    return f"the source is {what}, and its filter decides it"
+
+
+def is_part_of_folder(path: str) -> bool:
+    """Whether a path names some of the folders of a table that is split by a value, as in people/year=2024.
+
+    >>> is_part_of_folder("people/year=2024/a.parquet"), is_part_of_folder("people/*.parquet")
+    (True, False)
+    """
+    return any("=" in part for part in path.split("/"))
+
+
 def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
-    """Refuse columns in use that cannot be read, with the reason."""
+    """Refuse columns in use that exist and cannot be used, with the reason and what to do."""
     names_in_use = {name.lower() for name in columns}
     for name, reason in unread.items():
         if name.lower() in names_in_use:
-            raise InvalidParameter(f"the column {quote(name)} must be a number, text, date or truth value: {reason}")
+            raise SourceUnusable(
+                f"the column {quote(name)} exists, and must be a number, text, date or truth value: {reason}"
+            )
 
 
-def guarded(engine: str, name: str, work: Callable[[], Value]) -> Value:
-    """The result of `work`; an error names the statement, without the engine's message, which may quote a row."""
+def refuse_columnless(name: str, columns: Sequence[str], unread: Mapping[str, str]) -> None:
+    """Refuse a source that has no column that can be used."""
+    if not columns:
+        reasons = "; ".join(f"{quote(column)}: {reason}" for column, reason in unread.items())
+        raise SourceUnusable(f"{name} must have a column that can be read{f'; {reasons}' if reasons else ''}")
+
+
+class Failure(NamedTuple):
+    """What a failure of an engine is called: a sentence, and the code of the engine or of the system."""
+
+    sentence: str
+    code: str = ""
+    kind: type[EngineFailed] = EngineFailed
+
+
+class Late(Exception):
+    """A statement was still running when its time was over."""
+
+
+def late(seconds: float, code: str = "") -> Failure:
+    """The failure of a statement that takes longer than the time limit."""
+    words = f"the source did not answer within {seconds:g} s, the time limit of a question: ask for less, or raise "
+    return Failure(f"{words}time_limit", code, OutOfTime)
+
+
+@contextmanager
+def limited(seconds: float, stop: Callable[[], object]) -> Iterator[None]:
+    """Within the block a statement runs; when its time is over `stop` is called until it ends, and it is `Late`."""
+    ended, is_late = threading.Event(), False
+
+    def watch() -> None:
+        nonlocal is_late
+        if ended.wait(seconds):
+            return
+        is_late = True
+        while True:  # a statement may be about to start
+            with suppress(Exception):
+                stop()
+            if ended.wait(_AGAIN):
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception:
+        if not is_late:
+            raise
+    finally:
+        ended.set()
+        watcher.join(_AGAIN)
+    if is_late:
+        raise Late
+
+
+_AGAIN = 0.2  # seconds between two attempts to stop a statement
+
+
+@without_context
+def guarded(
+    engine: str,
+    name: str,
+    work: Callable[[], Value],
+    explained: Callable[[Exception], Failure | DiscreetError | None] = lambda _: None,
+) -> Value:
+    """The result of `work`; an error is told without the engine's message, which may quote a row.
+
+    `explained` says what an error of the engine means; it does not raise.
+    """
     try:
         return work()
     except DiscreetError:
         raise
-    except Exception:  # noqa: S110 - raised below, so that no `__context__` holds the engine's message
-        pass
-    raise EngineFailed(f"{engine} could not run the statement {name!r}")
+    except Exception as error:
+        found = explained(error) or of_system(error)
+        if found is None:
+            found = Failure(f"{engine} could not run the statement {name!r}: see its log")
+        if isinstance(found, DiscreetError):
+            raise found from None
+        raise found.kind(found.sentence, code=found.code or type(error).__name__) from None
 
 
-def alone(work: Callable[[], Value]) -> Value:
-    """The result of `work`; a refusal loses the error from which it was raised, whose message may quote a row."""
-    try:
-        return work()
-    except DiscreetError as error:
-        refusal = error
-    refusal.__context__ = None
-    raise refusal
+def of_system(error: Exception) -> Failure | None:
+    """What an error of the operating system means: a file that is gone, may not be read, or cannot be read."""
+    if isinstance(error, MemoryError):
+        return Failure("there is too little memory for the statement: ask for fewer groups", errno_code(errno.ENOMEM))
+    if not isinstance(error, OSError) or not error.errno:
+        return None
+    file = Path(error.filename).name if isinstance(error.filename, str) else "a file of the source"
+    return of_errno(error.errno, file)
+
+
+def of_errno(number: int, file: str) -> Failure:
+    """What a number of the operating system means for a file."""
+    match number:
+        case errno.ENOENT | errno.ENOTDIR:
+            words = "is gone: put it back, or name another source"
+        case errno.EACCES | errno.EPERM:
+            words = "may not be read by this user: change its permissions, or those of its folder"
+        case errno.EISDIR:
+            words = "is a folder now: put the file back"
+        case errno.ENOSPC | errno.EDQUOT:
+            words = "cannot be written, because its disk is full: make room"
+        case errno.EROFS:
+            words = "cannot be written, because its disk is read-only: make it writable"
+        case errno.EMFILE | errno.ENFILE:
+            words = "cannot be opened, because too many files are open: raise the limit (ulimit -n)"
+        case _:
+            words = f"cannot be used ({os.strerror(number)}): see whether its disk works"
+    return Failure(f"{file} {words}", errno_code(number))

@@ -25,7 +25,7 @@ from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key, as_kind
 from discreet.engines import array
 from discreet.engines.array import Column
-from discreet.engines.frames import decodable, decoded, of_pandas, texts_of
+from discreet.engines.frames import decoded, of_pandas, texts_of
 from discreet.engines.presence import NUMBERS
 from discreet.engines.sql.patterns import FALSE_WORDS, NUMBER_PATTERN, TRUE_WORDS
 from discreet.errors import InvalidParameter
@@ -121,7 +121,7 @@ def _of_arrow(values: Any) -> Any:
     if types.is_null(kind):
         return values.cast(pa.large_string())
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return decodable(values)
+        return values
     if types.is_date(kind) or types.is_timestamp(kind):
         return values
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
@@ -162,13 +162,12 @@ def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDA
         units = [Fraction(micro) / per_unit for micro in micros]
         indices = _among(values, [_as_type(unit, values.dtype) for unit in units], rest)
     else:
-        encoded = pa.chunked_array(cells) if isinstance(cells, list) else cells
-        encoded = compute.dictionary_encode(encoded)
+        # as bytes, and each text once: a text that is not UTF-8 takes as long as any other
+        encoded = compute.dictionary_encode(cells.cast(pa.large_binary()))
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        texts = encoded.dictionary.to_pylist()
         index_of_key = {key: index for index, key in enumerate(keys)}
-        read = [_read(text, kind, index_of_key, rest, missing) for text in texts]
-        codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        read = [_read(text, kind, index_of_key, rest, missing) for text in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(read)).to_numpy(zero_copy_only=False)
         index_of_text = np.array([*read, missing], np.int64)
         return index_of_text[codes]  # type: ignore[no-any-return]
     if absent is not None:
@@ -176,8 +175,12 @@ def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDA
     return indices
 
 
-def _read(text: str, kind: Kind, index_of_key: dict[Key, int], rest: int, missing: int) -> int:
-    """The index of a text; a text that cannot be read in the kind of the keys is missing."""
+def _read(raw: bytes, kind: Kind, index_of_key: dict[Key, int], rest: int, missing: int) -> int:
+    """The index of a text; a text that is not UTF-8, or cannot be read in the kind of the keys, is missing."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return missing
     if kind == "text":
         return index_of_key.get(text, rest)
     if kind == "truth":

@@ -1,19 +1,17 @@
 """Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or changes how another cell is read.
 
 A pandas column of objects, or a category, has only the types of its items: it becomes a column of texts, which a policy
-may declare to be numbers, dates or truth values. These cells are missing: texts that are not UTF-8, times with a zone
-that do not fit into microseconds, dates in milliseconds outside of the years 1 to 9999.
+may declare to be numbers, dates or truth values. These cells are missing: times with a zone that do not fit into
+microseconds, dates in milliseconds outside of the years 1 to 9999. Texts that are not valid UTF-8 are passed on as they
+are, because each statement takes them for missing.
 
 Whether a column can be read depends on its type alone.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from operator import methodcaller
@@ -24,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from discreet.engines.base import without_zone
+from discreet.engines.base import by_filter, without_zone
 from discreet.errors import InvalidParameter
 
 _DAY = 86_400_000
@@ -49,20 +47,12 @@ def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
     return pa.table(columns, names=names), unread
 
 
-def arrow_hash(table: Any) -> str:
-    digest = hashlib.sha256()
-
-    class Sink(io.RawIOBase):
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            digest.update(data)
-            return len(data)
-
-    with pa.PythonFile(Sink(), mode="w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return digest.hexdigest()
+def what_chose(source: Any) -> str:
+    """What chooses the rows of an object in memory, as in `Engine.chosen`: nothing for a frame, which has its rows."""
+    held = (
+        isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "iloc") or type(source).__name__ == "DataFrame"
+    )
+    return "" if held else by_filter(f"a {type(source).__name__}")
 
 
 def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
@@ -104,11 +94,14 @@ def of_pandas(series: Any) -> Any:
 
 
 def texts_of(items: Sequence[object]) -> Any:
-    """Items of any type as an Arrow array of texts; items without a text are missing."""
+    """Items of any type as an Arrow array of texts; items without a text are missing.
+
+    Half a surrogate pair becomes bytes that are not UTF-8, like those of other sources: one takes no time of others.
+    """
     with np.errstate(all="ignore"):  # a warning would reveal an item
-        with suppress(UnicodeEncodeError):  # a lone surrogate is not a text
-            return pa.array([item if type(item) is str else text_of(item) for item in items], pa.large_string())
-        return pa.array([text_of(item) for item in items], pa.large_string())
+        texts = [item if type(item) is str else text_of(item) for item in items]
+    raw = [None if text is None else text.encode(errors="surrogatepass") for text in texts]
+    return pa.array(raw, pa.large_binary()).view(pa.large_string())
 
 
 def category_texts(series: Any) -> Any:
@@ -131,7 +124,9 @@ def text_of(item: object) -> str | None:
     try:
         text = _written(item)
         return None if text is None else str.encode(text).decode()
-    except Exception:  # an item of any class may raise anything
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # an item of any class may raise anything
         return None
 
 
@@ -165,8 +160,8 @@ def _readable(values: Any) -> Any:
         return None
     values = decoded(values)
     kind = values.type
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return decodable(values)
+    if types.is_decimal(kind):
+        return _within_precision(values)
     if types.is_float16(kind):
         return values.cast(pa.float32())
     if types.is_date64(kind):
@@ -200,7 +195,18 @@ def _has_reader(kind: Any) -> bool:
     return any(getattr(types, f"is_{test}")(kind) for test in tests) or kind == pa.uuid()
 
 
-def _between(numbers: Any, lowest: int, highest: int) -> Any:
+def _within_precision(values: Any) -> Any:
+    """Decimals with the digits that their type allows; others, which Arrow does not check, are missing.
+
+    DuckDB has no room for these, and would give the row the value of another row instead.
+    """
+    kind = values.type
+    wide = values.cast(pa.decimal128(_DIGITS, kind.scale))
+    least, most = (pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), wide.type) for sign in (1, 0))
+    return _between(wide, least, most).cast(pa.decimal128(kind.precision, kind.scale))
+
+
+def _between(numbers: Any, lowest: Any, highest: Any) -> Any:
     """Numbers within a range; other numbers are missing."""
     near = compute.and_(compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest))
     return compute.if_else(near, numbers, None)
@@ -216,18 +222,3 @@ def _in_microseconds(values: Any) -> Any:
         most = (2**63 - 1) // micros
         count = compute.multiply(_between(count, -most, most), micros)
     return count.cast(pa.timestamp("us", values.type.tz))
-
-
-def decodable(values: Any) -> Any:
-    """Texts; a text that is not valid UTF-8 is missing."""
-    try:
-        values.validate(full=True)
-    except pa.ArrowInvalid:
-        texts: list[str | None] = []
-        for cell in values.cast(pa.large_binary()).to_pylist():
-            try:
-                texts.append(None if cell is None else cell.decode())
-            except UnicodeDecodeError:
-                texts.append(None)
-        return pa.array(texts, pa.large_string())
-    return values

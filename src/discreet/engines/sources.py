@@ -1,33 +1,43 @@
 """The sources of DuckDB: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
 
 Frames and Arrow objects, and SQLite tables, are read when the engine is created. All cells of CSV and JSON lines are
-texts (see `textfiles`), and so are the columns of folders such as year=2024. In Parquet and SQLite, invalid UTF-8 is
-replaced; in frames and Arrow objects such a text is missing. Relations and views may read only tables: for other
-readers DuckDB would guess types from rows, or fail if a row does not fit.
+texts (see `textfiles`), and so are the columns of folders such as year=2024. A text that is not valid UTF-8 is missing
+in every source: in files of rows already here, because a custodian's SELECT may use it. Relations and views may read
+only tables: for other readers DuckDB would guess types from rows, or fail if a row does not fit.
 
-`version` is a SHA-256 of the content: of the bytes of files, or of the Arrow data; for a relation or SELECT, of its
-text or types, its number of rows, and the sum and the XOR of DuckDB's hashes of the rows.
+The columns and types of a source are compared before a question is paid for, and after its statement has run: files
+may be replaced and tables altered meanwhile.
 """
 
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import duckdb as engine
 
-from discreet.engines.base import MILLISECONDS
-from discreet.engines.frames import arrow_hash, arrow_table
+from discreet.engines.array import safely
+from discreet.engines.base import (
+    LINES,
+    MILLISECONDS,
+    PART_OF_FOLDER,
+    by_filter,
+    is_part_of_folder,
+    refuse_columnless,
+    refuse_unread,
+)
+from discreet.engines.frames import arrow_table, what_chose
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sqlite import one_table, sqlite_table
 from discreet.engines.textfiles import (
     Layout,
+    Stream,
     csv_rows,
     file_list,
     folder_names,
@@ -37,12 +47,18 @@ from discreet.engines.textfiles import (
     literal,
     refuse_alike,
 )
-from discreet.errors import InvalidParameter
-from discreet.parameters import quote
+from discreet.engines.unreadable import DUCKDB, SQLITE
+from discreet.engines.unusable import DUCKDB as DUCKDB_EXPRESSIONS
+from discreet.engines.unusable import FRAME, unusable
+from discreet.errors import InvalidParameter, SourceChanged
+from discreet.outside import read_json
 
-CSV, JSON, _PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
+CSV, JSON, PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
+_DATABASES = {".db", ".sqlite", ".sqlite3", ".duckdb", ".ddb"}
 _PACKED = {".gz", ".zst"}
+_NAMES = re.compile(r"\w+")
 _LONGEST_REASON = 400
+_DEEPEST = 900  # levels of a plan of DuckDB in JSON, for which Python has a limit, too
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
@@ -62,47 +78,79 @@ _SELECT = (
     "texts, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
 )
 
+_FRAME = "the frame cannot be read: its own code failed, with an error that may quote a row; give it as an Arrow table"
+
 
 class Opened(NamedTuple):
     rows: engine.DuckDBPyRelation
-    content: Callable[[], str]
-    """How to hash the rows."""
     check: Callable[[], None] = lambda: None
-    """Refuses a source that has changed since it was opened."""
+    """Refuses a source that has other columns or types than when it was opened."""
+    stamp: Callable[[], object] | None = lambda: None
+    """What stays the same while the rows do; None if only a scan tells."""
+    words: str = ""
+    """Which rows of the source it is: the name of a table, or the SELECT."""
+    live: bool = False
+    """Whether other rows may be read than when it was opened."""
     typed: bool = True
     """Whether the source has types; text files have none."""
     unread: Mapping[str, str] = MappingProxyType({})
     """Columns that are not read, and why."""
-    public_size: bool = True
-    """Whether every record is a row; an unreadable line of text is not a row."""
+    chosen: str = ""
+    """What chooses the rows by their content, as in `Engine.chosen`."""
 
 
-def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
-    """The rows of a source, and how to hash them; a source that cannot be opened is refused."""
+def is_select(source: object) -> bool:
+    """Whether a source is a custodian's own SELECT."""
+    return isinstance(source, str) and source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"])
+
+
+def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
+    """The rows of a source, and how to hash them; a source that cannot be opened is refused.
+
+    The source's files are added to `files` before they are read.
+    """
     match source:
         case engine.DuckDBPyRelation():
             return _open_relation(source)
-        case str() if source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
-            return _open_query(source, connection, layout)
+        case str() if is_select(source):
+            return _open_query(source, connection, layout, files)
         case str() | Path():
-            return _open_path(str(source), connection, layout)
+            return _whole([source], _open_path(str(source), connection, layout, files))
         case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
-            return _open_files([file for item in source for file in files_of(str(item))], connection, layout)
+            files += [file for item in source for file in files_of(str(item))]
+            return _whole(source, _open_files(files, connection, layout))
         case _:
-            table, types = arrow_table(source)
-            unread = {name: f"its type is {kind}" for name, kind in types.items()}
-            return Opened(connection.from_arrow(table), lambda: arrow_hash(table), unread=unread)
+            table, types = safely(source, arrow_table, InvalidParameter(_FRAME))
+            unread = {name: unusable(name, kind, FRAME, "the frame") for name, kind in types.items()}
+            refuse_columnless("the frame", table.column_names, unread)
+            return Opened(connection.from_arrow(table), unread=unread, chosen=what_chose(source))
+
+
+def _whole(paths: Sequence[str | Path], found: Opened) -> Opened:
+    """The rows under some paths, of which a name such as year=2024 may choose some, also that of the working folder."""
+    is_part = any(is_part_of_folder(name) for path in paths for name in (str(path), os.path.realpath(path)))
+    return found._replace(chosen=found.chosen or (PART_OF_FOLDER if is_part else ""))
 
 
 def _open_relation(relation: engine.DuckDBPyRelation) -> Opened:
     def check() -> None:
-        _refuse_scans(relation, _TABLES, _RELATION)
-        if _types(relation.query(SOURCE, f"FROM {SOURCE}")) != types:
-            raise InvalidParameter("the relation has other columns or types than before; open the study again")
+        def now() -> list[tuple[str, str]]:
+            _refuse_scans(relation, _TABLES, _RELATION)
+            return _types(relation.query(SOURCE, f"FROM {SOURCE}"))
+
+        if _bound_types(now) != types:
+            raise SourceChanged("the relation has other columns or types than before; open the study again")
 
     types = _types(relation)
     check()
-    return Opened(relation, lambda: _rows_hash(relation, "relation"), check)
+    return Opened(relation, check, None, "relation", live=True, chosen=by_filter("a relation"))
+
+
+def _bound_types(now: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | None:
+    """The names and types of columns; None if a table or column that the source names is gone or has another type."""
+    with suppress(engine.BinderException, engine.CatalogException):
+        return now()
+    return None
 
 
 def _types(relation: Any) -> list[tuple[str, str]]:
@@ -112,7 +160,7 @@ def _types(relation: Any) -> list[tuple[str, str]]:
 def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
     """Refuse a relation whose plan has other readers, the leaves of the plan, than these."""
     plans = dict(relation.query(SOURCE, f"EXPLAIN (FORMAT json) FROM {SOURCE}").fetchall())
-    parts = json.loads(plans["physical_plan"])
+    parts = read_json(plans["physical_plan"], deepest=_DEEPEST)
     while parts:
         part = parts.pop()
         parts += part["children"]
@@ -120,36 +168,64 @@ def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
             raise InvalidParameter(advice)
 
 
-def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
+def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
     statements = _as_written(lambda: connection.extract_statements(query))
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
     names = _files_named(query, connection)
+    unread: dict[str, str] = {}
 
-    def rows() -> dict[str, str]:
-        return {name: _rows_named(name, connection, layout) for name in sorted(names)}
+    def rows() -> dict[str, tuple[str, Mapping[str, Stream]]]:
+        found = {name: files_of(str((layout.folder or Path()) / name)) for name in sorted(names)}
+        files[:] = [file for parts in found.values() for file in parts]
+        return {name: _rows_named(name, parts, connection, layout, unread) for name, parts in found.items()}
+
+    def selected() -> Any:
+        try:
+            return _as_written(lambda: connection.sql(query))
+        except InvalidParameter:
+            refuse_unread(unread, _NAMES.findall(query))
+            raise
 
     def check() -> None:
-        if rows() != selects or _types(connection.sql(query)) != types:
-            raise InvalidParameter(_CHANGED)
+        if _texts(rows()) != selects or _bound_types(lambda: _types(connection.sql(query))) != types:
+            raise SourceChanged(_CHANGED)
 
-    selects = rows()
-    for name, select in selects.items():
+    found = rows()
+    selects = _texts(found)
+    for name, (select, streams) in found.items():
+        _register(streams, connection)
         connection.execute(f"CREATE VIEW {in_quotes(name)} AS {select}")
-    relation = _as_written(lambda: connection.sql(query))
+    connection.execute("SET python_enable_replacements = false")  # no variable of the caller is a table of the SELECT
+    relation = selected()
+    connection.execute("SET python_enable_replacements = true")
     types = _types(relation)
-    decoded = {"PYTHON_ARROW_SCAN"} if layout.encoding not in (None, "utf-8") else set()
-    _refuse_scans(relation, _TABLES | {"READ_CSV", "READ_PARQUET"} | decoded, _SELECT)
-    lines = any(suffix_of(Path(name)) in CSV for name in names)
-    return Opened(relation, lambda: _rows_hash(relation, query), check, public_size=not lines)
+    _refuse_scans(relation, _TABLES | {"PYTHON_ARROW_SCAN", "READ_PARQUET"}, _SELECT)
+    return Opened(relation, check, None, query, live=True, chosen=by_filter("a SELECT"))
 
 
-def _rows_named(name: str, connection: engine.DuckDBPyConnection, layout: Layout) -> str:
-    """The SELECT of the rows of files that a custodian's SELECT names by a path relative to the policy."""
-    files = files_of(str((layout.folder or Path()) / name))
+def _texts(found: Mapping[str, tuple[str, object]]) -> dict[str, str]:
+    return {name: select for name, (select, _) in found.items()}
+
+
+def _register(streams: Mapping[str, Stream], connection: engine.DuckDBPyConnection) -> None:
+    """Make streams known by their names, once: what a SELECT needs of a file is in the name of its stream."""
+    for name, stream in streams.items():
+        connection.register(name, stream)
+
+
+def _rows_named(
+    name: str, files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout, unread: dict[str, str]
+) -> tuple[str, Mapping[str, Stream]]:
+    """The SELECT of the rows of files that a custodian's SELECT names, and streams.
+
+    Columns that the SELECT lacks are added to `unread`.
+    """
     if suffix_of(Path(name)) in CSV:
-        return csv_rows(files, layout, False, connection)
-    return _parquet_rows(files, False, connection)[0]
+        return csv_rows(files, layout, False, within=True)
+    select, missing = _parquet_rows(files, (), False, connection)
+    unread |= missing
+    return select, {}
 
 
 def _as_written(work: Callable[[], Any]) -> Any:
@@ -169,7 +245,7 @@ def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
     """The CSV and Parquet files that a SELECT names, which are read like other CSV and Parquet files."""
     [(tree,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     names: set[str] = set()
-    parts = [json.loads(tree)]
+    parts = [read_json(tree, deepest=_DEEPEST)]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
@@ -178,38 +254,55 @@ def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
             suffix = suffix_of(Path(name)) if kind == "BASE_TABLE" else ""
             if function.upper() not in _SERIES or suffix in JSON:
                 raise InvalidParameter(_SELECT)
-            if suffix in CSV | _PARQUET:
+            if suffix in CSV | PARQUET:
                 names.add(name)
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
     return names
 
 
-def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
-    file, _, table = (path, "", "") if Path(path).exists() else path.rpartition("#")
+def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
+    file, _, table = (path, "", "") if os.path.exists(path) else path.rpartition("#")
     if file and Path(file).is_file():
+        files.append(Path(file))
         with Path(file).open("rb") as opened:
             head = opened.read(16)
-        if head == b"SQLite format 3\0":
-            rows, name = sqlite_table(Path(file), table)
-            content = _FilesHash([Path(file)], name, _refuse_changed)
-            return Opened(connection.from_arrow(rows), content, content.check)
-        if head[8:12] == b"DUCK":
+        if head == SQLITE:
+            found = _Files(files, _refuse_changed)
+            rows, name, unread, kind = sqlite_table(Path(file), table)
+            chosen = "" if kind == "table" else by_filter(f"a {kind}")
+            return Opened(connection.from_arrow(rows), found.check, found.stamp, name, unread=unread, chosen=chosen)
+        if head[8:12] == DUCKDB:
             return _open_database(Path(file), table, connection)
-    return _open_files(files_of(path), connection, layout)
+        if table or suffix_of(Path(file)) in _DATABASES:
+            raise InvalidParameter(
+                f"{Path(file).name} must be a database of SQLite or DuckDB, and is none, or is encrypted: name another "
+                "file, or export the table to Parquet"
+            )
+    if file and table and Path(file).is_dir():
+        raise InvalidParameter(
+            f"{Path(file).name} must be a database of SQLite or DuckDB, and is a folder: name a file"
+        )
+    files[:] = files_of(path)
+    return _open_files(files, connection, layout)
 
 
 def files_of(path: str) -> list[Path]:
     """The files of a path: the file, all data files in and below a folder, or the files of a glob."""
     root = Path(path)
     if root.is_dir():
+        os.listdir(root)  # else a folder that may not be read looks empty
         files = [file for file in root.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-        files = [file for file in files if suffix_of(file) in CSV | JSON | _PARQUET]
+        files = [file for file in files if suffix_of(file) in CSV | JSON | PARQUET]
+        if not files:
+            raise InvalidParameter(f"the folder {root.name} must have CSV, JSON lines or Parquet in it, and has none")
     elif root.is_file():
         files = [root]
     else:
         files = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
     if not files:
-        raise InvalidParameter(f"the source must be a file, a folder or a glob that names files, got {path!r}")
+        raise InvalidParameter(
+            f"the source must be a file, a folder or a glob that names files, got {path!r}: there is no such file"
+        )
     return sorted(files)
 
 
@@ -225,42 +318,59 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
     if empty and (len(empty) == len(files) or not suffixes <= JSON):  # an empty part is normal in JSON
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} is empty; write it again")
     hive = all("=" in file.parent.name for file in files)
-    text = not suffixes <= _PARQUET
+    text = not suffixes <= PARQUET
+
+    known: set[str] = set()
 
     def read() -> tuple[str, dict[str, str], list[tuple[str, str]]]:
         """The SELECT of the rows, the columns that are not read, and the types of the other columns."""
+        streams: Mapping[str, Stream] = {}
+        unread: dict[str, str] = {}
         if not text:
-            select, unread = _parquet_rows(files, hive, connection)
+            select, unread = _parquet_rows(files, layout.columns, hive, connection)
         elif suffixes <= CSV:
-            select, unread = csv_rows(files, layout, hive, connection), {}
+            select, streams = csv_rows(files, layout, hive)
         elif suffixes <= JSON:
-            select, unread = json_rows(files, layout.columns, hive), {}
+            select, streams = json_rows(files, layout.columns, hive)
         else:
             kinds = ", ".join(sorted(suffixes))
             raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {kinds}")
+        _register({name: stream for name, stream in streams.items() if name not in known}, connection)
+        known.update(streams)
         return select, unread, _types(connection.sql(select))
 
     def refuse_others() -> None:
         """Refuse files that are no longer accepted, or have other columns or types."""
         if read() != first_read:
-            raise InvalidParameter(_CHANGED)
+            raise SourceChanged(_CHANGED)
 
     if layout.encoding not in (None, "utf-8") and not suffixes <= CSV:
         raise InvalidParameter("encoding: only CSV has it; JSON lines are UTF-8, and Parquet has its own; leave it out")
-    terms = f"{layout.delimiter or ''}{layout.encoding or ''}" if text else ""
-    content = _FilesHash(files, terms, refuse_others, hive)
+    found = _Files(files, refuse_others)
     first_read = read()
-    return Opened(connection.sql(first_read[0]), content, content.check, not text, first_read[1], public_size=not text)
+    return Opened(
+        connection.sql(first_read[0]),
+        found.check,
+        found.stamp,
+        live=True,
+        typed=not text,
+        unread=first_read[1],
+        chosen=LINES if text else "",
+    )
 
 
 def _parquet_rows(
-    files: Sequence[Path], hive: bool, connection: engine.DuckDBPyConnection
+    files: Sequence[Path], used: Sequence[str], hive: bool, connection: engine.DuckDBPyConnection
 ) -> tuple[str, dict[str, str]]:
     """The SELECT of the rows of Parquet files, and the columns that are not read.
 
-    Invalid UTF-8 becomes question marks, and the columns of folders are texts. Files with different types are refused,
-    because a row may not fit the type of another file. A time in milliseconds may exceed the microseconds of DuckDB,
-    which then fails: such columns, and nested columns, are not read.
+    Files with different types are refused, because a row may not fit the type of another file. A time in milliseconds
+    may exceed the microseconds of DuckDB, which then fails: such columns, and nested columns, are not read. The columns
+    of folders are texts.
+
+    DuckDB's reader has no way to tell a text that is not valid UTF-8: it fails, writes a question mark for each wrong
+    byte, or leaves these out. So texts are read in both of the last two ways, side by side, and are missing where these
+    differ.
     """
     names, folders = file_list(files), folder_terms(hive)
     fields = "file_name, name, num_children, type, converted_type, scale, precision, logical_type"
@@ -273,19 +383,27 @@ def _parquet_rows(
     own = _outer_names([part[:2] for part in next(iter(parts.values()))])
     refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
     times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
-    reader = f"read_parquet({names}, utf8_validation = 'replace', {folders})"
-    columns, unread = [], {}
-    for name, kind in _types(connection.sql(f"FROM {reader}")):
+    replaced, shortened = (
+        f"read_parquet({names}, utf8_validation = '{way}', {folders})" for way in ("replace", "ignore")
+    )
+    columns, unread, texts = [], {}, []
+    for name, kind in _types(connection.sql(f"FROM {replaced}")):
+        column = in_quotes(name)
         if name in times and kind.startswith("TIMESTAMP"):
             unread[name] = MILLISECONDS
         elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
-            unread[name] = f"its type is {'list' if kind.endswith(']') else kind.partition('(')[0].lower()}"
+            word = "list" if kind.endswith("]") else kind.partition("(")[0].lower()
+            unread[name] = unusable(name, word, DUCKDB_EXPRESSIONS, "the file, when you write it again")
+        elif kind == "VARCHAR" and name in own and (not used or name in used):
+            texts.append(name)
+            # not by their lengths: DuckDB takes the length of a text from the file if nothing else of it is used
+            same = f"replaced.{column} = shortened.{column}"
+            columns.append(f"CASE WHEN {same} THEN replaced.{column} END AS {column}")
         else:
-            columns.append(in_quotes(name))
-    if not columns:
-        reasons = "; ".join(f"{quote(name)} is not read: {reason}" for name, reason in unread.items())
-        raise InvalidParameter(f"{files[0].name} must have a column that can be read; {reasons}")
-    return f"SELECT {', '.join(columns)} FROM {reader}", unread  # noqa: S608
+            columns.append(f"replaced.{column}")
+    refuse_columnless(files[0].name, columns, unread)
+    beside = f" POSITIONAL JOIN {shortened} AS shortened" if texts else ""
+    return f"SELECT {', '.join(columns)} FROM {replaced} AS replaced{beside}", unread  # noqa: S608
 
 
 def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
@@ -303,71 +421,39 @@ def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection) -> Opened:
+    files = _Files([file], _refuse_changed)
     connection.execute(f"ATTACH {literal(str(file))} AS source (READ_ONLY)")
     rows = connection.execute(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
-        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
+        "SELECT schema_name, table_name, '' FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
+        "SELECT schema_name, view_name, 'a view' FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
     ).fetchall()
-    names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in rows}
-    schema, name = names[one_table(table, sorted(names))]
+    names = {name if schema == "main" else f"{schema}.{name}": (schema, name, view) for schema, name, view in rows}
+    schema, name, view = names[one_table(table, sorted(names))]
     relation = connection.sql(f"SELECT * FROM source.{in_quotes(schema)}.{in_quotes(name)}")  # noqa: S608
     _refuse_scans(relation, _TABLES, _VIEW)
-    content = _FilesHash([file], f"{schema}.{name}", _refuse_changed)
-    return Opened(relation, content, content.check)
+    chosen = by_filter(view) if view else ""
+    return Opened(relation, files.check, files.stamp, f"{schema}.{name}", chosen=chosen)
 
 
 def _refuse_changed() -> None:
     """Refuse a database whose rows are still those of when it was opened, although its file is another one now."""
-    raise InvalidParameter("the database has changed since it was opened; open the study again")
+    raise SourceChanged("the database has changed since it was opened; open the study again")
 
 
-class _FilesHash:
-    """The SHA-256 of the bytes of files and of the relevant parts of their names; computed again when a file changes.
+class _Files:
+    """Files that may be replaced or grow; `refuse` may refuse them when they have."""
 
-    These parts are the differing ends of their paths, their suffixes, and, in a `hive`, the values in the names of
-    folders. `refuse` may refuse files that have changed since they were checked.
-    """
+    def __init__(self, files: Sequence[Path], refuse: Callable[[], None]) -> None:
+        self.files, self.refuse = list(files), refuse
+        self.checked = self.stamp()
 
-    def __init__(
-        self, files: Sequence[Path], table: str, refuse: Callable[[], None] = lambda: None, hive: bool = False
-    ) -> None:
-        self.files = list(files)
-        self.table, self.hive = table, hive
-        self.refuse = refuse
-        self.checked = self._stats()[1]
-        self.known: tuple[list[tuple[int, int, int, int]], str] | None = None
-
-    def _stats(self) -> tuple[list[Path], list[tuple[int, int, int, int]]]:
+    def stamp(self) -> object:
         beside = [Path(f"{file}{end}") for file in self.files for end in ("-wal", ".wal")]
-        files = [*self.files, *(file for file in beside if file.exists())]
-        return files, [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in (file.stat() for file in files)]
+        stats = [file.stat() for file in (*self.files, *(file for file in beside if file.exists()))]
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for stat in stats]
 
     def check(self) -> None:
-        _, stats = self._stats()
-        if self.checked != stats:
+        stamp = self.stamp()
+        if self.checked != stamp:
             self.refuse()
-            self.checked = stats
-
-    def __call__(self) -> str:
-        files, stats = self._stats()
-        if self.known is None or self.known[0] != stats:
-            whole = hashlib.sha256(self.table.encode())
-            root = os.path.commonpath([file.parent for file in files])
-            for file in files:
-                with file.open("rb") as opened:
-                    content = hashlib.file_digest(opened, "sha256").digest()
-                name = str(file.relative_to(root)) if len(files) > 1 else ""
-                endings = [suffix.lower() for suffix in file.suffixes]
-                folders = [part for part in file.parent.parts if "=" in part] if self.hive else []
-                whole.update(repr((name, endings, folders)).encode() + b"\0" + content)
-            self.known = (stats, whole.hexdigest())
-        return self.known[1]
-
-
-def _rows_hash(relation: engine.DuckDBPyRelation, text: str) -> str:
-    row = "row_"  # not the name of a column, which would be hashed instead of the row
-    while row in map(str.lower, relation.columns):
-        row += "_"
-    sql = f"SELECT COUNT(*), SUM(CAST(HASH({row}) AS HUGEINT)), BIT_XOR(HASH({row})) FROM {SOURCE} AS {row}"  # noqa: S608
-    rows: Any = relation.query(SOURCE, sql)
-    return hashlib.sha256(repr((text, _types(relation), rows.fetchall())).encode()).hexdigest()
+            self.checked = stamp

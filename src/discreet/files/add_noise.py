@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.calibrate.grid import grid_of
 from discreet.draw.vector import beyond_int64
-from discreet.engines.base import alone
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, without_context
 from discreet.files.batches import is_whole, noisy_batches, noisy_schema
 from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, Kept, kept_files
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.files.columns import ColumnSource
 
 
+@without_context
 def add_noise(
     source: Any,
     target: str | os.PathLike[str],
@@ -73,7 +73,7 @@ def add_noise(
         return release_frame(source, os.fspath(target), noise, noise.question(account))
     from discreet.files.columns import form_of, open_columns, standard_output, write_columns
 
-    read = alone(lambda: open_columns(source, columns, keep, floats=changes is not None))
+    read = open_columns(source, columns, keep, floats=changes is not None)
     schema = noisy_schema(read.schema, read.columns, keep)
     noise = Noise(columns=read.columns, keep=keep, sensitivity=delta, epsilon=cost, changes=_changes(read, changes))
     asking, to_output = noise.question(account), os.fspath(target) == "-"
@@ -93,9 +93,9 @@ def add_noise(
             write(file)
 
     if to_output:
-        return alone(write_output)
+        return write_output()
     protected = Kept(files=tuple(map(str, read.files))) + kept_files(() if asking is None else asking.ledger.files)
-    return Path(alone(lambda: released(target, write_draft, asking, kept=protected, force=force))["file"])
+    return Path(released(target, write_draft, asking, kept=protected, force=force)["file"])
 
 
 def _changes(read: ColumnSource, changes: int | None) -> int | None:

@@ -36,9 +36,11 @@ from discreet.files.recorded_file import Asking, released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
+from discreet.outside import read_fraction
 from discreet.release.design import PART
 from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large_file
+from discreet.release.standing import Standings
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -71,7 +73,7 @@ class AnswerFile:
     @property
     def epsilon(self) -> Fraction:
         """The ε that was spent on it."""
-        return Fraction(self.record["epsilon"])
+        return read_fraction(self.record["epsilon"])
 
     def __len__(self) -> int:
         return int(self.record["rows"])
@@ -89,7 +91,7 @@ class AnswerFile:
         return parquet.read_table(self.path)
 
     def __repr__(self) -> str:
-        confidence = float(Fraction(self.record["confidence"])) * 100
+        confidence = float(read_fraction(self.record["confidence"])) * 100
         left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
         return f"{len(self):,} rows in {one_line(self.path.name)} · intervals at {confidence:g} % · {left}"
 
@@ -101,7 +103,15 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     if obstacle := unstreamed(plan):
         raise QueryRefused(obstacle)
     refuse_large_file(plan)
-    study = plan.study
+    study, standings = plan.study, Standings(plan.study)
+    asked = (entry, plan.canonical, plan.epsilon)
+    study.budget.refuse_in_vain(plan.epsilon, analyst)
+    record_path = Path(target).with_suffix(".release.json")
+    if study.budget.known() is None:  # a target that is refused creates no ledger
+        for path in (target, record_path):
+            free(path, kept=study.kept)
+    standings.refuse(plan.canonical, lambda: study.ledger.is_paid(*asked, study=study.name, data_version=study.version))
+    version = study.version
     asking = Asking(
         ledger=study.ledger,
         study=study.name,
@@ -109,19 +119,20 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
         epsilon=plan.epsilon,
         request_id=entry,
         analyst=analyst,
-        data_version=study.version,
+        data_version=version,
+        promised=(study.budget.total, study.budget.promise),
         asked=plan.query.sql,
     )
 
-    record_path = Path(target).with_suffix(".release.json")
     rest = {**plan.public_facts(), **discovery_facts(study.discovered, plan.query.groups)}
     if not asking.answered(os.path.abspath(target)):
         free(record_path, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        tables = ahead(even(batches_of(plan, plan.fetched()), PART * _PARTS))
-        first = next(tables)
-        write_parquet(draft, first.schema, chain([first], tables), public=True)
+        with standings.attempt(plan.canonical):
+            tables = ahead(even(batches_of(plan, plan.fetched()), PART * _PARTS))
+            first = next(tables)
+            write_parquet(draft, first.schema, chain([first], tables), public=True)
         return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -94,11 +95,13 @@ def noisy_batches(
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
     """The items, computed in advance by another thread."""
     source, end = iter(items), object()
+    step: Callable[[], Any] = lambda: next(source, end)  # noqa: E731 - `next` has several types
     with ThreadPoolExecutor(1) as pool:
-        futures = deque(pool.submit(next, source, end) for _ in range(_AHEAD))
+        # in a copy of the context, where `noting` is
+        futures = deque(pool.submit(copy_context().run, step) for _ in range(_AHEAD))
         while (item := futures.popleft().result()) is not end:
-            futures.append(pool.submit(next, source, end))
-            yield item  # type: ignore[misc]
+            futures.append(pool.submit(copy_context().run, step))
+            yield item
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

@@ -11,19 +11,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
+from discreet.engines.base import Failure, of_system
+from discreet.errors import (
+    DiscreetError,
+    EngineFailed,
+    InvalidParameter,
+    QueryRefused,
+    after_spending,
+    without_context,
+)
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
 from discreet.ledger.grant import Grant
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.questions import new_request_id
+from discreet.outside import read_fraction, read_json
 
 
+@without_context
 def released(
     target: str | os.PathLike[str],
     write: Callable[[Draft], dict[str, Any]],
@@ -42,9 +53,13 @@ def released(
         if grant is not None:
             refuse_begun(grant)
         try:
-            record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
+            with nullcontext() if grant is None else after_spending():
+                record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
             mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-            recorded = mine if asking is None or grant is None else asking.ledger.record(grant, mine)
+            recorded = mine
+            if asking is not None and grant is not None:
+                with after_spending():
+                    recorded = asking.ledger.record(grant, mine)
             if recorded == mine:
                 _publish(draft, path, spent=grant is not None, force=force)
                 return record
@@ -53,10 +68,10 @@ def released(
         except Exception as failure:  # the message of a reader or a disk may quote data
             if asking is None and isinstance(failure, OSError):  # only the disk's message
                 raise
-            failed = type(failure).__name__
+            failed = of_system(failure) or Failure(f"its rows could not be written ({type(failure).__name__})")
     if failed is not None:  # raised here, so that no `__context__` holds that message
-        spent = "" if grant is None else "; what was spent stays spent"
-        raise EngineFailed(f"{path.name} could not be made ({failed}){spent}")
+        words = f"{path.name} could not be made, since {failed.sentence}"
+        raise EngineFailed(words, spent=grant is not None, code=failed.code)
     return _checked_record(recorded)
 
 
@@ -70,7 +85,8 @@ def _publish(draft: Draft, path: Path, *, spent: bool, force: bool) -> None:
         why = "was taken in the meantime" if isinstance(failure, InvalidParameter) else "could not be named"
     raise EngineFailed(
         f"the name {path.name} {why}: the complete release is in {draft.rescue().name}; rename it to {path.name} and "
-        "ask again, which is free"
+        "ask again, which is free",
+        spent=True,
     )
 
 
@@ -120,9 +136,11 @@ class Asking:
     analyst: str | None = None
     data_version: str | None = None
     asked: str | None = None
+    promised: tuple[Fraction, Mapping[str, Any]] | None = None
+    """The total and the promise that the study must have."""
 
     def spend(self) -> Grant:
-        account = {name: getattr(self, name) for name in ("study", "analyst", "data_version", "asked")}
+        account = {name: getattr(self, name) for name in ("study", "analyst", "data_version", "asked", "promised")}
         return self.ledger.spend(self.request_id or new_request_id(), self.query, self.epsilon, **account)
 
     def answered(self, path: str) -> bool:
@@ -133,13 +151,13 @@ class Asking:
         if self.data_version is not None:
             answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
         records = filter(None, (_record_of(answer) for answer in answers if answer is not None))
-        return any(record["file"] == path and Fraction(record["epsilon"]) == self.epsilon for record in records)
+        return any(record["file"] == path and read_fraction(record["epsilon"]) == self.epsilon for record in records)
 
 
 def _record_of(answer: bytes) -> dict[str, Any] | None:
     """The record of a file or of a folder written by Spark; None for any other answer."""
     try:
-        record = json.loads(answer)
+        record = read_json(answer)
     except ValueError:
         return None
     return record if isinstance(record, dict) and {"file", "epsilon"} <= set(record) else None

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter
 from discreet.files.writer import NOTHING, Kept, free, new_file, write
+from discreet.outside import read_json
 from discreet.parameters import quote
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def verify_release(path: Place, *, key: Place) -> Signed:
     if faults:
         raise InvalidParameter(f"{'; '.join(faults)}: get the files from the custodian again")
     records = [signature.with_name(name) for name in signed["files"] if name.endswith(_RECORD)]
-    record = json.loads(records[0].read_bytes()) if records else {}
+    record = read_json(records[0].read_bytes()) if records else {}
     return Signed(**signed, key=content["key"], record=record)
 
 
@@ -214,7 +215,7 @@ def _read(file: Path) -> dict[str, Any]:
     written = _content(file, "a signature")
     changed = InvalidParameter(f"{file.name} was changed: it is not as discreet writes it; get it again")
     try:
-        content = json.loads(written)
+        content = read_json(written)
         signature, signed = bytes.fromhex(content["signature"]), content["signed"]
         whole = set(content) == _FIELDS and set(signed) == _SIGNED and len(signature) == 64
         # the unsigned part has only one form: 1 is neither 1.0 nor true, and hex digits are lowercase without blanks

@@ -22,9 +22,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused
+from discreet.engines.base import of_system
+from discreet.engines.spark import explained, without_values
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, after_spending, without_context
 from discreet.files.batches import chosen_columns, noisy_batches
 from discreet.files.recorded_file import Asking, refuse_begun
+from discreet.outside import read_json
 
 if TYPE_CHECKING:
     from discreet.files.add_noise import Noise
@@ -34,6 +37,7 @@ _NESTED = ("array", "map", "struct", "variant")
 _OWNER_ONLY = "700"
 
 
+@without_context
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors wrote it, once."""
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
@@ -51,9 +55,10 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
             answers.append(asking.ledger.record(grant, mine))
             return answers[0] == mine
 
-        _write(frame, target, noise, record)
+        with after_spending():
+            _write(frame, target, noise, record)
         [recorded] = answers
-    folder = json.loads(recorded)["file"]
+    folder = read_json(recorded)["file"]
     released = _reopen(frame, folder)
     if released is None:
         raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
@@ -82,17 +87,19 @@ def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = l
     folder = _Folder(frame.sparkSession, target)
     try:
         folder.make_private()
-        _noisy(frame, noise).write.mode("error").parquet(folder.inner)
+        with without_values():
+            _noisy(frame, noise).write.mode("error").parquet(folder.inner)
         if record():
             folder.publish()
         return
     except DiscreetError:
         raise
-    except Exception:  # noqa: S110 - Spark's message may quote a row; raised below, so that no `__context__` holds it
-        pass
+    except Exception as error:  # Spark's message may quote a row; raised below, so that no `__context__` holds it
+        failed = explained(error, frame) or of_system(error)
     finally:
         folder.remove_private()
-    raise EngineFailed("Spark could not write the noisy frame; what was spent stays spent")
+    why = "its log says why" if failed is None or isinstance(failed, DiscreetError) else failed.sentence
+    raise EngineFailed(f"Spark could not write the noisy frame: {why}", code="" if failed is None else failed.code)
 
 
 def _noisy(frame: Any, noise: Noise) -> Any:

@@ -202,7 +202,10 @@ class Draft:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.file.close()
+        with suppress(
+            OSError
+        ):  # what was sealed is on the disk; what is left in the buffer of a full one is not wanted
+            self.file.close()
         if not self._stays:
             self._part.unlink(missing_ok=True)
 

@@ -19,6 +19,7 @@ The anchor does not help if it and the ledger are both restored from old copies.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -31,15 +32,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.draw.entropy import random_digits
-from discreet.errors import EngineFailed, LedgerDamaged
+from discreet.errors import EngineFailed, LedgerDamaged, errno_code
+from discreet.outside import read_json
 
 _LINE = 4096  # bytes: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes
 _DIGITS = 32  # digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line
 _EARLIER = 40  # earlier heads in a line: enough for 10⁶ advances
-_UNWRITTEN = (
-    "cannot be written ({}): what was spent stays spent, nothing is released; repair the disk and ask again with the "
-    "same request id"
-)
+_UNWRITTEN = "cannot be written ({}): nothing is released; {}, and ask again with the same request_id"
+_ADVICE = {
+    errno.ENOSPC: "make room on its disk",
+    errno.EDQUOT: "make room on its disk",
+    errno.EACCES: "make the file and its folder accessible",
+    errno.EPERM: "make the file and its folder accessible",
+    errno.EROFS: "make its disk writable",
+}
 _OR_RESTORE = ", or, to continue without it on purpose, use Ledger.restore"
 
 _sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
@@ -102,7 +108,7 @@ class AnchorFile:
 
     def read(self) -> Anchor:
         """The content of the file now; `LedgerDamaged` if it is missing or unreadable."""
-        with self._failing("cannot be read ({})"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
+        with self._failing("cannot be read ({}): {}"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could wait for ever
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
@@ -123,9 +129,12 @@ class AnchorFile:
             os.replace(new, target)
             sync_folder(target.parent)
 
-    def advance(self, head: Head, *, durable: bool = True) -> None:
-        """Move a study's head forward, never back; if durable, the file is on the disk when this returns."""
-        with self._failing(), self._lock() as descriptor:
+    def advance(self, head: Head, *, durable: bool = True, spent: bool = True) -> None:
+        """Move a study's head forward, never back; if durable, the file is on the disk when this returns.
+
+        `spent` says whether the head was moved by who asks now.
+        """
+        with self._failing(spent=spent), self._lock() as descriptor:
             content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
             anchor, older = self.parse(content)
             now = anchor.heads.get(head.study)
@@ -143,9 +152,10 @@ class AnchorFile:
 
     def parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         """The anchor in the bytes of such a file, and the number of the older line of each study."""
-        if content != self._known[0]:
-            self._known = content, *self._read_lines(content)
-        return self._known[1:]
+        known = self._known  # read and replaced at once: another thread may know another content by now
+        if content != known[0]:
+            self._known = known = content, *self._read_lines(content)
+        return known[1:]
 
     def _read_lines(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         count, remainder = divmod(len(content), _LINE)
@@ -169,7 +179,7 @@ class AnchorFile:
         )
 
     @contextmanager
-    def _failing(self, words: str = _UNWRITTEN) -> Iterator[None]:
+    def _failing(self, words: str = _UNWRITTEN, *, spent: bool = False) -> Iterator[None]:
         try:
             yield
         except FileExistsError:
@@ -177,7 +187,9 @@ class AnchorFile:
         except FileNotFoundError:
             raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
         except OSError as failure:
-            raise EngineFailed(f"the ledger's anchor {words.format(type(failure).__name__)}") from None
+            number = failure.errno or errno.EIO  # a write of fewer bytes has none
+            words = words.format(os.strerror(number), _ADVICE.get(number, "repair its disk"))
+            raise EngineFailed(f"the ledger's anchor {words}", spent=spent, code=errno_code(number)) from None
 
     @contextmanager
     def _lock(self) -> Iterator[int]:
@@ -254,5 +266,5 @@ def _value(content: bytes, number: int) -> dict[str, Any] | None:
     text = text.rstrip()
     if sha256(text).hexdigest().encode() != mark:
         return None
-    value: dict[str, Any] = json.loads(text)  # the hash vouches for the names and types
+    value: dict[str, Any] = read_json(text)  # the hash vouches for the names and types
     return value

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import URL, Column, Connection, LargeBinary, MetaData, Table, Text, create_engine, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged
+from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, errno_code
 from discreet.ledger import restore as restores
 from discreet.ledger.anchor import Anchor, AnchorFile, Head, content_of, sync_folder
 from discreet.ledger.book import Book, entries_of
@@ -231,4 +231,5 @@ def _failing() -> Iterator[None]:
     except FileNotFoundError:
         raise InvalidParameter("the backup, or the folder for it, must exist: name one that does") from None
     except OSError as failure:
-        raise EngineFailed(f"the backup failed ({failure.strerror}): repair the disk, then try again") from None
+        words = f"the backup failed ({failure.strerror}): make room on the disk, or repair it, then try again"
+        raise EngineFailed(words, code=errno_code(failure.errno or 0)) from None

@@ -34,6 +34,7 @@ from discreet.ledger.chain import COLUMNS, Balance, Entry, checked, digest, repl
 from discreet.ledger.database import Database, server_of
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
 from discreet.ledger.statements import WALK
+from discreet.outside import read_json
 
 _BATCH = 250  # entries that are read at a time: some MB with their questions, and the longest that a writer waits for
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
@@ -73,7 +74,7 @@ class Page:
         if not rows and not run(statements.BY_ANALYST):
             return None
         if not rows or chain.share_digest(*rows[0][:-1]) != rows[0].hash:
-            raise refusals.damaged_file()
+            raise refusals.damaged()
         return rows[0]
 
     def share(self, name: str, *, allotted: int, spent: int) -> None:
@@ -150,17 +151,37 @@ class Book:
                     decisive += [row.kind] if row.kind == "restore" or (same and row.kind != "repeat") else []
             count = last
         if before != end.hash or decisive != ([] if since else ["spend"]):
-            raise refusals.damaged_file()
+            raise refusals.damaged()
+
+    def promise(self, page: Page) -> Any:
+        """The promise of a study: that of the entry that created it, or of the last correction."""
+        *_, row = self._creations(page)
+        return read_json(row.terms)["promise"]
 
     @whole_rows()
-    def promise(self, page: Page) -> Any:
-        """The promise that the study was created with; the anchored hash covers its entry."""
-        study = page.head.study
-        (row,) = self.database.run(page.connection, WALK, study=study, after=0, last=1)
-        anchored = [point.hash for point in self.anchor.read().points.get(study, ()) if point.number == 1]
-        if digest(self.id, row, None) != row.hash or not all(map(row.hash.startswith, anchored)):
-            raise refusals.changed(study, 1)
-        return json.loads(row.terms)["promise"]
+    def _creations(self, page: Page) -> list[Any]:
+        """The entry that created a study, and its corrections, which follow it at once; the anchored hash covers it."""
+        study, found, before = page.head.study, [], chain.START
+        points = {point.number: point.hash for point in self.anchor.read().points.get(study, ())}
+        for number in range(1, page.head.count + 1):
+            [row] = self.database.run(page.connection, WALK, study=study, after=number - 1, last=number)
+            if row.before != before:
+                raise refusals.changed(study, max(1, number - 1))
+            if row.kind != "create":
+                break
+            if digest(self.id, row, None) != row.hash or not row.hash.startswith(points.get(number, "")):
+                raise refusals.changed(study, number)
+            found.append(row)
+            before = row.hash
+        return found
+
+    def correct(self, page: Page, total: int, promise: Any) -> None:
+        """Add a correction of the total and the promise; refused once something was spent or allotted."""
+        if len(self._creations(page)) < page.head.count:
+            raise refusals.used(page.head.study)
+        page.head = replace(page.head, total=total)
+        terms = terms_of(promise=promise, server=server_of(page.connection))
+        page.append(kind="create", amount=total, terms=terms)
 
     def _read_anchor(self, study: str) -> Anchor:
         refusals.require_text("study", study)
@@ -176,6 +197,8 @@ class Book:
         values = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
         rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **values)
         head = next((_head(row) for row in rows if row.part == "head"), None)
+        if head is None:
+            self._refuse_other_version(connection)
         if anchor is not None and anchored is not None:
             if anchored.hash not in [row.hash for row in rows if row.part == "anchored"]:
                 count = 0 if head is None else head.count
@@ -186,7 +209,7 @@ class Book:
             raise refusals.foreign(study)
         page = Page(self, connection, head, rows)
         if anchor is not None:
-            if json.loads(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
+            if read_json(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
                 raise refusals.moved(self.mark(connection, anchor))
             self._server = server_of(connection)
         return page
@@ -242,7 +265,7 @@ class Book:
         if head.count < end.count:
             raise refusals.changed(study, head.count + 1)
         if anchored is None or anchored.count < head.count:
-            self.anchor.advance(head, durable=False)
+            self.anchor.advance(head, durable=False, spent=False)
         return head
 
     def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
@@ -292,16 +315,20 @@ class Book:
     def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
         """Read the id of the ledger, and refuse tables other than those that it was created with."""
         self.database.check(connection)
+        self.id = self._refuse_other_version(connection)
+        if anchor is not None and anchor.ledger != self.id:
+            raise refusals.swapped()
+        if anchor is not None and anchor.schema != self.database.fingerprint(connection):
+            raise refusals.other_tables()
+
+    def _refuse_other_version(self, connection: Connection) -> str:
+        """The id of the ledger, whose tables must have the version that this code reads and writes."""
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
             raise LedgerDamaged(
                 f"this is not a ledger of version {VERSION}: open it with the version that made it, or put back a copy"
             )
-        self.id = str(rows[0].id)
-        if anchor is not None and anchor.ledger != self.id:
-            raise refusals.swapped()
-        if anchor is not None and anchor.schema != self.database.fingerprint(connection):
-            raise refusals.other_tables()
+        return str(rows[0].id)
 
     def _studies(self, connection: Connection) -> list[str]:
         return [row.name for row in self.database.run(connection, _STUDIES)]

@@ -6,7 +6,8 @@
 missing, moved, changed or forged changes every hash after it. The hashes have no key: whoever can write to the database
 can write a new chain, but not a chain that ends in the anchored head.
 
-`create` and `restore` begin an era. A spend that has no answer when the next era begins is void and never gets one.
+A study begins with `create`; more of them may follow at once, as corrections of its total and its promise. `create`
+and `restore` begin an era. A spend that has no answer when the next era begins is void and never gets one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from operator import attrgetter
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.ledger.refusals import changed, damaged_file
+from discreet.ledger.refusals import changed, damaged
+from discreet.outside import Unreadable, read_fraction
 from discreet.parameters import UNIT, charge
 
 START = "0" * 64  # the hash before the first entry
@@ -77,10 +79,12 @@ def whole_rows() -> Iterator[None]:
     """Turn errors from rows that no ledger has written, as in a damaged file, into `LedgerDamaged`."""
     try:
         yield
+    except Unreadable:
+        raise damaged() from None
     except DiscreetError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise damaged_file() from None
+        raise damaged() from None
 
 
 @whole_rows()
@@ -136,12 +140,12 @@ def _adds_up(balance: Balance, row: Any) -> bool:
     """Whether the entry may come next; if so, the balance includes it."""
     key = hash((row.question, row.epsilon))  # with 10⁶ entries, a SHA-256 would take 10 times the memory
     match row.kind:
-        case "create" if row.number == 1:
+        case "create" if row.number == 1 or not (balance.spent or balance.allotted):  # a correction
             balance.total = row.amount
         case "allot" if row.analyst is not None:
             balance.allotted[row.analyst] = row.amount
             balance.spent_by.setdefault(row.analyst, 0)
-        case "spend" if row.epsilon is not None and row.amount == charge(Fraction(row.epsilon)):
+        case "spend" if row.epsilon is not None and row.amount == charge(read_fraction(row.epsilon)):
             balance.spent += row.amount
             if row.analyst is not None:
                 balance.spent_by[row.analyst] = balance.spent_by.get(row.analyst, 0) + row.amount

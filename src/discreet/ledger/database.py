@@ -12,10 +12,11 @@ on, because it may quote a row.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections import namedtuple
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Timeout
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.sql.selectable import ReturnsRows
 
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged, errno_code
+from discreet.ledger.anchor import building_name, private_file
 from discreet.ledger.chain import sha256_of
-from discreet.ledger.refusals import damaged_file, other_tables, too_large
+from discreet.ledger.refusals import damaged, other_tables, replaced, too_large
 from discreet.ledger.schema import ANALYST, ENTRY, STUDY
 from discreet.ledger.turns import PATIENCE, Busy, Turn
+from discreet.unconnected import reason_of
 
 _KEYS = 1 + sum(index.unique for index in ENTRY.indexes)
 
@@ -57,6 +60,15 @@ SELECT pg_catalog.pg_is_in_recovery(),
 """
 """Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's files begin."""
 
+_PROBE = """
+SELECT CASE WHEN pg_catalog.has_function_privilege('pg_catalog.lo_from_bytea(oid, bytea)', 'execute')
+            THEN pg_catalog.lo_from_bytea(0, pg_catalog.convert_to(pg_catalog.repeat('x', %(room)s), 'UTF8')) END
+"""
+"""Writes a large object, of which nothing stays when it is rolled back; it needs no right to make tables."""
+
+_SPARE = 2**20
+"""Bytes that must be free besides an answer, for the journal and the next entries."""
+
 _KEEPALIVE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -79,6 +91,7 @@ class Database:
         self._pid = os.getpid()
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
+        self._path = where if isinstance(where, Path) else Path()
         self._lock = where.resolve().with_name(f"{where.resolve().name}.lock") if isinstance(where, Path) else None
         self._own_turns: dict[str | None, Turn] = {}
         finalize(self, _dispose, self._engine, self._pid)
@@ -90,21 +103,23 @@ class Database:
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
         """A connection in a transaction, with the study's row locked; it commits, or rolls back on any exception."""
-        with self._turn(study), self._engine.connect() as connection, connection.begin():
+        with self._turn(study), self._connected() as connection, connection.begin():
             self._begin(connection, "BEGIN IMMEDIATE" if self.is_file else _writing(study))
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection in a transaction for reading; it blocks nobody on a server, but it blocks a file's writers."""
-        turn = self._turn(None) if self.is_file else self._translating()
-        with turn, self._engine.connect() as connection, connection.begin():
+        turn = self._turn(None, spent=False) if self.is_file else self._translating(spent=False)
+        with turn, self._connected() as connection, connection.begin():
             self._begin(connection, "BEGIN" if self.is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
             yield connection
 
     def _begin(self, connection: Connection, words: str) -> None:
         if self.is_file:  # by the driver, which takes a fifth of the time
             connection.connection.dbapi_connection.execute(words)  # type: ignore[union-attr]
+            if _file_number(str(self._engine.url.database)) != connection.info["file"]:
+                raise replaced()
         else:
             connection.exec_driver_sql(words)
 
@@ -115,45 +130,52 @@ class Database:
 
     def run_alone(self, statement: ReturnsRows, *, server: str, **values: Any) -> int:
         """How many rows a statement has changed in its own transaction; 0 if the server is another one."""
-        with self._turn(values["study"]), closing(self._engine.raw_connection()) as connection:
-            if connection.info.get("server", "") != server:
-                return 0
-            count: int = self._execute(connection, statement, values)[0].rowcount
-            return count
+        with self._turn(values["study"]):
+            with self._connecting():
+                connection = self._engine.raw_connection()
+            with closing(connection):
+                if connection.info.get("server", "") != server:
+                    return 0
+                try:
+                    count: int = self._execute(connection, statement, values)[0].rowcount
+                except self._driver.Error:
+                    connection.invalidate()  # else the pool would print the driver's words, if it is lost
+                    raise
+                return count
 
     def _turn_of(self, study: str | None) -> Turn:
         key = None if self.is_file else study
         return self._own_turns.get(key) or self._own_turns.setdefault(key, Turn(self._lock))
 
     @contextmanager
-    def _turn(self, study: str | None) -> Iterator[None]:
+    def _turn(self, study: str | None, *, spent: bool | None = None) -> Iterator[None]:
         with ExitStack() as stack:
-            try:
+            with _refusing(_of_turn):
                 stack.enter_context(self._turn_of(study).taking())
-            except Busy:
-                raise _busy() from None
-            except OSError as failure:
-                raise _of_file(_FULL if failure.errno == errno.ENOSPC else _CANTOPEN) from None
-            with self._translating():
+            with self._translating(spent=spent):
                 yield
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, *, spent: bool | None) -> Iterator[None]:
+        """Within the block the database's errors are ours; `spent` is what they say where a commit may have been."""
         if self._failed:
             raise EngineFailed("the ledger's disk has failed: repair it and open the ledger again")
         if self._pid != os.getpid():  # a forked child: the connections belong to its parent
             self._engine.dispose(close=False)
             self._pid = os.getpid()
-        try:
+        with _refusing(lambda failure: self._translate(failure, spent)):
             yield
-        except DBAPIError as failure:
-            raise self._translate(failure.orig) from None
-        except TimeoutError:  # all connections to the server are in use
-            raise _busy() from None
-        except self._driver.Error as failure:
-            raise self._translate(failure) from None
-        except UnicodeError:  # the input was checked, so the stored text is at fault
-            raise damaged_file() from None
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        with self._connecting():
+            connection = self._engine.connect()
+        with connection:
+            yield connection
+
+    def _connecting(self) -> AbstractContextManager[None]:
+        """Within the block nothing is sent but settings: nothing can be spent."""
+        return _refusing(lambda failure: self._translate(failure, spent=False, connecting=True))
 
     def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
         key = self._engine.dialect.name, statement
@@ -175,7 +197,7 @@ class Database:
         if self.is_file:
             pages, size = (connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one() for name in ("count", "size"))
             if pages * size != os.path.getsize(str(self._engine.url.database)):
-                raise damaged_file()
+                raise damaged()
             return
         syncs, unheard, keys, _ = connection.exec_driver_sql(_SOUND).one()
         if not syncs:
@@ -188,20 +210,70 @@ class Database:
         if keys < _KEYS:
             raise other_tables()
 
+    def refuse_full(self, room: int = 0) -> None:
+        """Refuse a file whose disk has too little room for so many bytes; for a server this is not known."""
+        if self.is_file and _room(self._path) < room + _SPARE:
+            raise _unspent_full()
+
+    def probe(self, room: int) -> None:
+        """Refuse a database that cannot store so many bytes now; nothing stays written."""
+        self.refuse_full(room)
+        if self.is_file:
+            with self.reading():
+                _write_elsewhere(self._path, room)
+        else:
+            with self.transaction() as connection:
+                connection.exec_driver_sql(_PROBE, {"room": room})
+                connection.exec_driver_sql("ROLLBACK")
+
     def check_pages(self, connection: Connection) -> None:
         """Refuse a file whose pages or indexes are inconsistent; this reads the whole file."""
         if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
-            raise damaged_file()
+            raise damaged()
 
     def close(self) -> None:
         _dispose(self._engine, self._pid)
 
-    def _translate(self, failure: BaseException | None) -> DiscreetError:
+    def _translate(
+        self, failure: BaseException | None, spent: bool | None, *, connecting: bool = False
+    ) -> DiscreetError | None:
+        """What an error of the database means; None if it is no error of the database."""
+        if isinstance(failure, TimeoutError):  # all connections to the server are in use
+            return _busy()
+        if isinstance(failure, UnicodeError):  # the input was checked, so the stored text is at fault
+            return damaged()
+        failure = failure.orig if isinstance(failure, DBAPIError) else failure
+        if not isinstance(failure, self._driver.Error):
+            return None
         if not self.is_file:
-            return _of_server(failure, self._driver)
-        code = int(getattr(failure, "sqlite_errorcode", 0)) & 0xFF  # https://sqlite.org/rescode.html
-        self._failed |= code == _IOERR  # after a failed fsync no earlier write is reliable
-        return _of_file(code)
+            return _of_server(failure, self._driver, spent, connecting=connecting)
+        code = int(getattr(failure, "sqlite_errorcode", 0))
+        self._failed |= code & 0xFF == _IOERR  # after a failed fsync no earlier write is reliable
+        return _of_file(code & 0xFF, getattr(failure, "sqlite_errorname", ""), spent)
+
+
+@contextmanager
+def _refusing(meaning: Callable[[Exception], DiscreetError | None]) -> Iterator[None]:
+    """Within the block an error that has a meaning is raised as one of ours."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except Exception as failure:
+        refusal = meaning(failure)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def _of_turn(failure: Exception) -> DiscreetError | None:
+    """What it means that a turn did not come."""
+    if isinstance(failure, Busy):
+        return _busy()
+    if not isinstance(failure, OSError):
+        return None
+    full = failure.errno == errno.ENOSPC
+    return _of_file(_FULL if full else _CANTOPEN, errno_code(failure.errno or 0), spent=False)
 
 
 def _writing(study: str | None) -> str:
@@ -219,49 +291,77 @@ def _dispose(engine: Engine, pid: int) -> None:
         engine.dispose()
 
 
-def _of_server(failure: BaseException | None, driver: Any) -> DiscreetError:
-    state = getattr(failure, "sqlstate", None)  # https://www.postgresql.org/docs/current/errcodes-appendix.html
+_SERVER_STATES = {
+    "57014": "stopped the statement: ask again",
+    "57P01": "ended the connection, and did not answer: see whether it runs, and ask again with the same request_id",
+    "53100": "has no disk space left: make room there and ask again with the same request_id",
+    "53200": "has no memory left: see its log and ask again with the same request_id",
+    "25P03": "ended a transaction that had waited too long, and did not answer: ask again with the same request_id",
+    "40P01": "had to choose between two transactions: ask again with the same request_id",
+}
+"""What a ledger's server does when it fails, by SQLSTATE."""
+
+
+def _of_server(  # noqa: PLR0911 - one case for each kind of failure
+    failure: Exception, driver: Any, spent: bool | None, *, connecting: bool
+) -> DiscreetError:
+    state = getattr(failure, "sqlstate", None) or ""  # https://www.postgresql.org/docs/current/errcodes-appendix.html
     unheard = isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError)
+    code = f"SQLSTATE {state}" if state else type(failure).__name__
     match state:
+        case "" if connecting:
+            reason = reason_of(failure)
+            return EngineFailed(f"the ledger's PostgreSQL server cannot be used: {reason.words}", code=reason.code)
         case "25006":  # READ ONLY SQL TRANSACTION
             return _read_only()
         case "54000":  # PROGRAM LIMIT EXCEEDED
             return too_large()
         case "55P03":  # LOCK NOT AVAILABLE
-            return _busy()
+            return _busy(code)
         case "42501":  # INSUFFICIENT PRIVILEGE
-            words = "does not permit this user to read and write its tables: nothing was spent; ask its administrator"
-            return EngineFailed(f"the ledger's database {words}")
+            words = "does not permit this user to read and write its tables: ask its administrator"
+            return EngineFailed(f"the ledger's database {words}", code=code)
         case _ if unheard:
-            words = "did not answer: nothing is released; ask again with the same request id"
-            return EngineFailed(f"the ledger's server {words}")
+            words = _SERVER_STATES.get(
+                state, "did not answer: see whether it runs, and ask again with the same request_id"
+            )
+            return EngineFailed(f"the ledger's server {words}", spent=spent, code=code)
     return LedgerDamaged(
         "this database has no complete ledger that this user can see: connect to the right one as the right user, "
-        "or put back a copy"
+        "or put back a copy",
+        code=code,
     )
 
 
 _IOERR, _FULL, _CANTOPEN = 10, 13, 14
 
 
-def _of_file(code: int) -> DiscreetError:
-    match code:
+def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # noqa: PLR0911 - one case for each result
+    """What a result of SQLite means: https://sqlite.org/rescode.html."""
+    match number:
         case 5 | 6:  # BUSY, LOCKED
-            return _busy()
+            return _busy(code)
         case 8 | 14:  # READONLY, CANTOPEN
             return LedgerDamaged(
                 "the ledger cannot be written, or its file was moved while open: "
-                "make the file and its folder writable, then open it again"
+                "make the file, its folder and their disk writable, then open it again",
+                code=code,
             )
         case 10:  # IOERR
-            return EngineFailed("the ledger's disk failed: nothing is released; repair it and open the ledger again")
-        case 7 | 13:  # NOMEM, FULL
-            return EngineFailed("the ledger's disk is full: nothing is released; make room and ask again")
+            words = "the ledger's disk failed: nothing is released; repair it and open the ledger again"
+            return EngineFailed(words, spent=spent, code=code)
+        case 13:  # FULL
+            words = "the ledger's disk is full: nothing is released; make room and ask again"
+            return EngineFailed(words, spent=spent, code=code)
+        case 7:  # NOMEM
+            words = "there is no memory for the ledger: nothing is released; ask again when there is"
+            return EngineFailed(words, spent=spent, code=code)
         case 18:  # TOOBIG
             return too_large()
     return LedgerDamaged(
         "this is not a complete ledger: put back the right file from a copy, "
-        "or, if there was never a ledger here, create one with Ledger.open(…, new=True)"
+        "or, if there was never a ledger here, create one with Ledger.open(…, new=True)",
+        code=code,
     )
 
 
@@ -270,12 +370,44 @@ def server_of(connection: Connection) -> str:
     return str(connection.info.get("server", ""))
 
 
-def _busy() -> EngineFailed:
-    return EngineFailed(f"the ledger was busy for {PATIENCE} seconds: nothing was spent; ask again")
+def _busy(code: str = "") -> EngineFailed:
+    return EngineFailed(f"the ledger was busy for {PATIENCE} seconds: ask again when others have finished", code=code)
+
+
+def _room(path: Path) -> float:
+    """The free bytes of the disk of a file; infinite where the system does not say."""
+    try:
+        disk = os.statvfs(path.resolve().parent)
+    except OSError:
+        return math.inf
+    return disk.f_bavail * disk.f_frsize if disk.f_blocks else math.inf
+
+
+def _write_elsewhere(path: Path, room: int) -> None:
+    """Write so many bytes to a new file beside another, wait for the disk, and remove it."""
+    new = building_name(path.resolve())
+    try:
+        with os.fdopen(private_file(new), "wb") as file:
+            for _ in range(0, room + 1, _SPARE):
+                file.write(bytes(_SPARE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as failure:
+        if failure.errno == errno.ENOSPC:
+            raise _unspent_full() from None
+        raise _of_file(_IOERR, errno_code(failure.errno or 0), spent=False) from None
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _unspent_full() -> EngineFailed:
+    return EngineFailed("the ledger's disk has too little room for the answer: make room")
 
 
 def _read_only() -> EngineFailed:
-    return EngineFailed("the ledger's database is read-only: nothing was spent; connect to the one that can be written")
+    return EngineFailed(
+        "the ledger's database is read-only: connect to the one that can be written", code="SQLSTATE 25006"
+    )
 
 
 def _sqlite(path: Path) -> Engine:
@@ -288,13 +420,24 @@ def _sqlite(path: Path) -> Engine:
         max_overflow=0,
     )
 
-    def prepare(connection: Any, _: object) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         connection.create_function("sha256", 1, sha256_of, deterministic=True)
         for pragma in ("journal_mode=TRUNCATE", "synchronous=FULL", "trusted_schema=OFF", "cell_size_check=ON"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
+        record.info["file"] = _file_number(str(path))
+
     event.listen(engine, "connect", prepare)
     return engine
+
+
+def _file_number(path: str) -> tuple[int, int] | None:
+    """The device and inode of a file; None if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _postgresql(url: URL) -> Engine:

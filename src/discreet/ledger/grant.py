@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import BudgetExceeded
 from discreet.ledger import refusals
 from discreet.ledger.anchor import Head
 from discreet.ledger.book import Page
 from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import repeat_of
-from discreet.parameters import quote
 
 _BODY = ("question", "epsilon", "analyst")  # a request with the same id must agree in these
 _REPEATS = 1_000  # that are recorded per analyst and day, each with its request id; further repeats are free, too
@@ -45,7 +43,7 @@ def charge_page(page: Page, cost: int, entry: dict[str, Any]) -> None:
     study, analyst, request = page.head.study, entry["analyst"], page.request
     share = None if analyst is None else page.analyst(analyst)
     if analyst is not None and share is None:
-        raise BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
+        raise refusals.no_share(analyst, study)
     if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
         raise refusals.RequestTaken(
             f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "

@@ -21,29 +21,43 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from types import FunctionType
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import and_, or_, select
 
 from discreet import views
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, after_spending, without_context
 from discreet.ledger import backup as backups
 from discreet.ledger import refusals, statements
 from discreet.ledger import restore as files
 from discreet.ledger.book import Book, entries_of, recent_entries
-from discreet.ledger.chain import Entry, checked, in_epsilon, question_of
+from discreet.ledger.chain import Entry, checked, in_epsilon, question_of, whole_rows
 from discreet.ledger.grant import Grant, charge_page
 from discreet.ledger.place import Where, places
 from discreet.ledger.questions import typed
 from discreet.ledger.refusals import require_text
 from discreet.ledger.restore import Restoration
 from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VERSION
+from discreet.outside import read_fraction
 from discreet.parameters import Epsilon, charge, exact_epsilon, quote
 from discreet.records import readable
 
 _QUERY = 1_000_000  # characters of a canonical query
+Kind = TypeVar("Kind", bound=type)
 
 
+def _without_contexts(kind: Kind) -> Kind:
+    """The class, whose methods raise errors of ours with nothing of the database behind them."""
+    for name, member in list(vars(kind).items()):
+        if isinstance(member, classmethod):
+            setattr(kind, name, classmethod(without_context(member.__func__)))
+        elif isinstance(member, FunctionType) and not name.startswith("__"):
+            setattr(kind, name, without_context(member))
+    return kind
+
+
+@_without_contexts
 class Ledger:
     """The privacy budgets of studies, and what was spent; it can be shared between threads and across a fork.
 
@@ -172,6 +186,17 @@ class Ledger:
             head = self._book.begin_study(connection, study, units, None if promise is None else dict(promise))
         self._book.anchor.advance(head)
 
+    def correct(self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None) -> None:
+        """Give a study another total and promise, as long as nothing was spent or allotted."""
+        units = charge(exact_epsilon(total))
+        with self._book.page(study) as page:
+            self._book.correct(page, units, None if promise is None else dict(promise))
+
+    def promised(self, study: str) -> refusals.Promised:
+        """The total and the promise of a study, as one policy or call gave them."""
+        with self._book.page(study, reading=True) as page:
+            return in_epsilon(page.head.total), self._book.promise(page)
+
     def promise(self, study: str) -> dict[str, Any] | None:
         """The promise that the study was created with; None if it is for arrays and files only."""
         with self._book.page(study, reading=True) as page:
@@ -207,6 +232,8 @@ class Ledger:
         analyst: str | None = None,
         data_version: str | None = None,
         asked: str | None = None,
+        room: int = 0,
+        promised: refusals.Promised | None = None,
     ) -> Grant:
         """Charge the ε of a query on disk, and permit its answer; free if the same question was paid for before.
 
@@ -223,6 +250,10 @@ class Ledger:
             The version of the data. Without it the data may have changed, so every request is charged.
         asked : text, optional
             The question as it was typed, which the entry stores for readers.
+        room : int
+            How many bytes the answer may have: on a disk without room for them, nothing is spent.
+        promised : optional
+            The total and the promise that the study must have, as `promised` returns them.
 
         Returns
         -------
@@ -237,17 +268,43 @@ class Ledger:
                 require_text(name, value)
         exact, question = exact_epsilon(epsilon), question_of(query, data_version, request_id)
         request: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        self._book.database.refuse_full(room)
         entry = {"query": query, "data_version": data_version, "analyst": analyst, "asked": typed(asked), **request}
         repeated, answer = False, None
-        head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
+        head = None
+        if promised is None:
+            head = self._book.append_at_once(study, kind="spend", amount=charge(exact), **entry)
         if head is None:
             with self._book.page(study, **request) as page:
+                if promised is not None:
+                    held = in_epsilon(page.head.total), self._book.promise(page)
+                    refusals.refuse_another_promise(promised, held)
                 charge_page(page, charge(exact), entry)
             repeated, answer, head = page.paid is not None, page.answer, page.head
             if repeated and answer is None:
                 self._book.refuse_hidden_answer(page, None)
         result: dict[str, Any] = {"epsilon": exact, "repeated": repeated, "answer": answer, "head": head}
         return Grant(study=study, request_id=request_id, question=question, analyst=analyst, **result)
+
+    def repeat(self, request_id: str, paid: Entry, *, analyst: str | None = None, asked: str | None = None) -> None:
+        """Note that the answer to a spend is shown again, or a part of it: free, and a repeat of that spend.
+
+        `paid` is the entry of the spend; `request_id`, `analyst` and `asked` are those of `spend`.
+        """
+        require_text("request_id", request_id)
+        request: dict[str, Any] = {"question": paid.question, "epsilon": paid.epsilon, "request_id": request_id}
+        with self._book.page(paid.study, **request) as page:
+            if page.paid is None:
+                raise InvalidParameter("paid must be a spend of this ledger")
+            charge_page(page, 0, {**request, "analyst": analyst, "asked": typed(asked)})
+
+    def refuse_full(self) -> None:
+        """Refuse a file whose disk has no room for another entry."""
+        self._book.database.refuse_full()
+
+    def probe(self, room: int = 0) -> None:
+        """Refuse a ledger that cannot store an answer of so many bytes now; nothing stays written."""
+        self._book.database.probe(room)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -259,7 +316,7 @@ class Ledger:
         refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
         request: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
-        with self._book.page(grant.study, **request) as page:
+        with after_spending(), self._book.page(grant.study, **request) as page:
             if page.paid is None:
                 raise InvalidParameter("grant must come from a spend of this ledger")
             if page.void:
@@ -286,7 +343,8 @@ class Ledger:
             answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*conditions)).all()
             if not answers:
                 return None
-            best = max(answers, key=lambda answer: Fraction(answer.epsilon)).number
+            with whole_rows():
+                best = max(answers, key=lambda answer: read_fraction(answer.epsilon)).number
             row = page.connection.execute(select(ENTRY).where(ENTRY.c.study == study, ENTRY.c.number == best)).one()
         return bytes(checked(self._book.id, row).answer)
 
@@ -317,6 +375,14 @@ class Ledger:
         with self._book.database.reading() as connection:
             return next(entries_of(connection, self._book.id, *conditions), None)
 
+    def is_paid(self, request_id: str, query: str, epsilon: Fraction, *, study: str, data_version: str | None) -> bool:
+        """Whether a spend of this question would be free: it was paid for."""
+        question = question_of(query, data_version, request_id)
+        conditions = ENTRY.c.study == study, ENTRY.c.question == question, ENTRY.c.epsilon == str(epsilon)
+        with self._book.database.reading() as connection:
+            found = select(ENTRY.c.number).where(*conditions, ENTRY.c.kind == "spend", QUESTIONS)
+            return connection.execute(found).first() is not None
+
     def requests(self, study: str, beginning: str) -> list[Entry]:
         """The spends of a study whose request ids begin with this text, in order, without their answers."""
         database, last = self._book.database, beginning[:-1] + chr(ord(beginning[-1]) + 1)
@@ -341,7 +407,7 @@ class Ledger:
         statement = select(ENTRY.c.number).where(ENTRY.c.study == study, or_(spends, restores))
         with self._book.database.reading() as connection:
             if len(connection.execute(statement).all()) > 1:
-                raise refusals.damaged_file()
+                raise refusals.damaged()
 
     def _has_forgotten(self, study: str) -> bool:
         """Whether a restore has charged for spends that it forgot: nobody knows what they were."""

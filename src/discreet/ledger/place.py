@@ -18,7 +18,6 @@ An address may contain a password; the `repr` of a `Place` does not show it.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from sqlalchemy.exc import ArgumentError
 
 from discreet.ask.policy import LARGEST_FILE
 from discreet.errors import InvalidParameter, LedgerDamaged
+from discreet.outside import read_toml
 
 Where: TypeAlias = str | os.PathLike[str]  # a file; as text also the address of a database
 
@@ -112,8 +112,8 @@ def ledger_keys(policy: Path) -> dict[str, Any]:
     try:
         if not policy.is_file() or policy.stat().st_size > LARGEST_FILE:
             return {}
-        table = tomllib.loads(policy.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        table = read_toml(policy.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
         raise InvalidParameter(f"{policy.name} must be a policy in TOML, which says where its ledger is") from None
     keys: dict[str, Any] = {name: table[name] for name in ("ledger", "anchor", "study") if name in table}
     if not all(isinstance(value, str) and value for value in keys.values()):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, printable, shorter
+from discreet.outside import read_fraction, read_json
 from discreet.parameters import quote
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def canonical(name: str, parameters: Mapping[str, Any]) -> str:
 def question_text(query: str | None) -> str:
     """The question in a canonical query: SQL, or a call with its parameters."""
     try:
-        parts = json.loads(query or "")
+        parts = read_json(query or "")
     except ValueError:
         return query or ""
     return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
@@ -100,6 +101,6 @@ def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> str:
     try:
-        return str(Fraction(value) if isinstance(value, Rational | Decimal) else Fraction(str(value)))
-    except (ValueError, OverflowError):
+        return str(Fraction(value) if isinstance(value, Rational) else read_fraction(value))
+    except ValueError:
         raise InvalidParameter(f"a parameter must be finite, got {quote(value)}") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 from discreet.errors import BudgetExceeded, EngineFailed, InvalidParameter, LedgerDamaged, QueryRefused
 from discreet.parameters import quote
@@ -43,7 +45,7 @@ void = partial(
     "this question was paid for before the ledger was restored from a copy that lacks its answer: it cannot be "
     "answered a second time; ask at another epsilon, as a new question",
 )
-damaged_file = partial(LedgerDamaged, "the ledger's file is damaged: put back an intact copy")
+damaged = partial(LedgerDamaged, "the ledger's file or tables are damaged: put back an intact copy")
 other_tables = partial(
     LedgerDamaged, "the ledger's tables are not the ones it was created with: put back an intact copy"
 )
@@ -53,10 +55,18 @@ swapped = partial(
 unnamed = partial(LedgerDamaged, "the ledger mentions a study that it does not hold: put back an intact copy")
 
 
+replaced = partial(
+    LedgerDamaged,
+    "the ledger's file was moved or replaced while it was open: nothing is released; open the study again, "
+    "or restart the server",
+)
+
+
 def too_large() -> EngineFailed:
     return EngineFailed(
-        f"the answer is larger than a ledger stores ({MOST_BYTES:,} bytes): nothing is released, and what was spent "
-        "stays spent; ask for fewer numbers at once, or release to a file"
+        f"the answer is larger than a ledger stores ({MOST_BYTES:,} bytes): nothing is released; ask for fewer numbers "
+        "at once, or release to a file",
+        spent=True,
     )
 
 
@@ -102,16 +112,44 @@ def shown(units: int) -> str:
     return f"{units // 10**9}.{units % 10**9:09d}".rstrip("0").rstrip(".")
 
 
-def refuse_another_promise(promised: Mapping[str, object], promise: Mapping[str, object] | None) -> None:
-    """Refuse a policy that would change the meaning of what was spent so far."""
-    if promise is None:
+def no_share(analyst: str, study: str) -> BudgetExceeded:
+    return BudgetExceeded(f"analyst {quote(analyst)} has no share of study {study!r}: see Ledger.allot")
+
+
+def used(study: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"study must be new to the ledger, got {study!r}, of which something was spent or allotted: its total and its "
+        "promise cannot be changed"
+    )
+
+
+Promised: TypeAlias = tuple[Fraction, Mapping[str, object] | None]
+"""The total of a study, and its promise; None if it is for arrays and files only."""
+
+
+def refuse_another_promise(promised: Promised, held: Promised) -> None:
+    """Refuse a policy with another total or promise than the ledger holds: it would change what was spent so far."""
+    (total, wanted), (total_held, promise) = promised, held
+    if total != total_held:
+        raise InvalidParameter(
+            f"epsilon of the policy must be {total_held}, what the ledger was created with, got {total}: "
+            f"a total cannot be changed{_UNLESS_UNUSED}"
+        )
+    if promise is None or wanted is None:
         raise InvalidParameter(
             "a study with a policy must be created with a promise, and this study was created for arrays alone: "
             "create another with ledger.create(name, total, promise=policy.promise)"
         )
-    changed = [f"{name} = {quote(promise[name])}" for name in promise if promise[name] != promised[name]]
+    changed = [
+        f"no {name}" if promise[name] is None else f"{name} = {quote(promise[name])}"
+        for name in promise
+        if promise[name] != wanted[name]
+    ]
     if changed:
         raise InvalidParameter(
             f"the policy must promise what the ledger was created with: {', '.join(changed)}; set it back, or name a "
-            "new ledger, which is a new budget: what both spend on the same people adds up"
+            f"new ledger, which is a new budget: what both spend on the same people adds up{_UNLESS_UNUSED}"
         )
+
+
+_UNLESS_UNUSED = "; if nothing was spent or allotted yet, discreet ledger create corrects it"

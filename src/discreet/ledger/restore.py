@@ -12,7 +12,7 @@ written.
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -22,13 +22,15 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, insert, inspect, select
 
 from discreet.draw.entropy import random_digits
-from discreet.errors import InvalidParameter, LedgerDamaged
+from discreet.errors import InvalidParameter, LedgerDamaged, errno_code
 from discreet.ledger.anchor import Anchor, AnchorFile, building_name, locked, opened, private_file, sync_folder
 from discreet.ledger.book import Book, terms_of
+from discreet.ledger.chain import whole_rows
 from discreet.ledger.database import Database, server_of
 from discreet.ledger.refusals import swapped
 from discreet.ledger.schema import LEDGER, STUDY, TABLES, VERSION
 from discreet.ledger.statements import ERAS, POINT, UNANSWERED
+from discreet.outside import read_json
 
 
 def refuse_unusable(database: Path | URL, anchor: Path) -> None:
@@ -40,7 +42,7 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
                 f"there is no ledger in {database.name}: put it back from a copy, "
-                "or, if there was never one here, create it with discreet ledger create or the first plan of a study"
+                "or, if there was never one here, create it with discreet ledger create or the first release of a study"
             )
         if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
             raise LedgerDamaged(f"the ledger {database.name} cannot be written: make the file and its folder writable")
@@ -57,7 +59,10 @@ def make(where: Path | URL, anchor: Path) -> None:
                 "new must be False for a ledger that exists: open it without new; on another machine, join it with a "
                 "copy of the anchor of a machine that uses it (discreet ledger join)"
             )
-        building = clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
+        try:
+            building = clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
+        except OSError as failure:
+            raise _unmade(failure) from None
         book = Book(building, anchor)
         clean_up.callback(book.database.close)
         book.id, anchored = random_digits(2), False
@@ -170,9 +175,10 @@ def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: An
     return False
 
 
+@whole_rows()
 def _accepted(connection: Connection, book: Book, study: str) -> list[str | None]:
     """The anchored heads that restores of a study have charged for."""
-    return [json.loads(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)]
+    return [read_json(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)]
 
 
 def refuse_other_mark(accept: str, mark: str) -> None:
@@ -256,6 +262,16 @@ def _alone_in(folder: Path) -> Iterator[None]:
         with suppress(OSError):
             stack.enter_context(locked(stack.enter_context(opened(folder, os.O_RDONLY))))
         yield
+
+
+def _unmade(failure: OSError) -> InvalidParameter:
+    """Why a file for a ledger cannot be created."""
+    advice = {errno.EROFS: "the disk is read-only: make it writable", errno.ENOSPC: "the disk is full: make room"}
+    why = advice.get(failure.errno or 0, f"{failure.strerror}: make the folder, and writable")
+    return InvalidParameter(
+        f"the ledger must be in a folder where files can be created, and {why}, or name another place with --ledger",
+        code=errno_code(failure.errno or 0),
+    )
 
 
 def has_tables(url: URL) -> bool:

@@ -21,7 +21,18 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from discreet.ledger.chain import COLUMNS
-from discreet.ledger.schema import ANALYST, BY_WHOM, ENTRY, QUESTIONS, REPEATS, REQUESTS, RESTORES, STUDY
+from discreet.ledger.schema import (
+    ANALYST,
+    BY_WHOM,
+    ENTRY,
+    LEDGER,
+    QUESTIONS,
+    REPEATS,
+    REQUESTS,
+    RESTORES,
+    STUDY,
+    VERSION,
+)
 
 _ASKED = {name: ENTRY.c[name] == sa.bindparam(name) for name in ("request_id", "question", "epsilon", "analyst")}
 _OF_STUDY = ENTRY.c.study == sa.bindparam("study")
@@ -39,10 +50,13 @@ def _part(
     return sa.select(sa.literal_column(f"'{name}'").label("part"), *columns).where(_OF_STUDY, *where)
 
 
+_OUR_VERSION = sa.exists().where(LEDGER.c.version == sa.literal_column(str(VERSION)))
+"""Whether the tables still have the version that this code reads and writes: another may upgrade them meanwhile."""
+
 _NO_ANSWER = sa.cast(sa.null(), sa.LargeBinary)
 _LAST_RESTORE = sa.select(sa.func.max(ENTRY.c.number)).where(_OF_STUDY, RESTORES).scalar_subquery()
 FIND = sa.union_all(
-    _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST),
+    _part("head", _NO_ANSWER, ENTRY.c.number == _NUMBER_OF_LAST, _OUR_VERSION),
     _part("anchored", _NO_ANSWER, ENTRY.c.number == sa.bindparam("anchored")),
     _part("era", _NO_ANSWER, ENTRY.c.number == sa.func.coalesce(_LAST_RESTORE, _FIRST)),
     _part("request", _NO_ANSWER, _ASKED["request_id"], REQUESTS),
@@ -145,7 +159,9 @@ _FITS = sa.exists().where(
 
 
 def _append(*where: sa.ColumnElement[bool]) -> postgresql.Insert:
-    rows = sa.select(*_NEW.values()).where(STUDY.c.name == sa.bindparam("study"), _DURABLE, _FOLLOWS, *where)
+    rows = sa.select(*_NEW.values()).where(
+        STUDY.c.name == sa.bindparam("study"), _OUR_VERSION, _DURABLE, _FOLLOWS, *where
+    )
     new = postgresql.insert(ENTRY).from_select(list(_NEW), rows.with_for_update(of=STUDY, skip_locked=True))
     return new.on_conflict_do_nothing()
 

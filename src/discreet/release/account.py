@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, after_spending, without_context
 from discreet.release.size import within_memory
+from discreet.release.standing import Standings
 from discreet.release.tape import Tape, taping
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def entry_of(request_id: str | None) -> str:
     return request_id if request_id is not None else new_request_id()
 
 
+@without_context
 def answered(
     study: Study,
     entry: str,
@@ -85,18 +87,31 @@ def answered(
     *,
     analyst: str | None,
     asked: str | None = None,
+    room: int = 0,
 ) -> tuple[bytes, Fraction]:
-    """Spend ε of a study, and record what `work` returns, or take the earlier record; with what is left of ε."""
-    grant = study.ledger.spend(
-        entry, text, epsilon, study=study.name, analyst=analyst, data_version=study.version, asked=asked
-    )
+    """Spend ε of a study, and record what `work` returns, or take the earlier record; with what is left of ε.
+
+    `room` is how many bytes the record may have.
+    """
+    budget, standings = study.budget, Standings(study)
+    budget.refuse_in_vain(epsilon, analyst)
+
+    def is_paid() -> bool:
+        return study.ledger.is_paid(entry, text, epsilon, study=study.name, data_version=study.version)
+
+    standings.refuse(text, is_paid)
+    grant = budget.spend(entry, text, epsilon, analyst=analyst, data_version=study.version, asked=asked, room=room)
     ledger = study.ledger
-    with within_memory():
-        content = ledger.record(grant, work()) if grant.answer is None else grant.answer
+    with after_spending(), within_memory():
+        content = grant.answer
+        if content is None:
+            with standings.attempt(text) as attempt:
+                content = ledger.record(grant, attempt.storing(work()))
         remaining = grant.remaining
         return content, ledger.remaining(study.name, analyst=analyst) if remaining is None else remaining
 
 
+@without_context
 def charged(
     account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
 ) -> Found:
@@ -118,10 +133,11 @@ def charged(
     content = grant.answer
     if content is None:
         tape = Tape()
-        with within_memory(), taping(tape):
+        with after_spending(), within_memory(), taping(tape):
             result = work()
             mine = tape.written()
-        content = ledger.record(grant, mine)
+        with after_spending():
+            content = ledger.record(grant, mine)
         if content == mine:
             return result
     # answered before, or by another process in the meantime: only the first answer is ever shown

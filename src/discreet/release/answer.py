@@ -24,6 +24,7 @@ from discreet.ask.query import Named, Query
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, has, write
 from discreet.formats import MOST_DECIMALS, interval_text, is_even, left_shown, or_null, shown, table_lines
+from discreet.outside import read_fraction, read_json
 from discreet.parameters import quote
 from discreet.records import Record, is_packed, items_of, number_column, unpack
 from discreet.release.postprocessing import Column, Numbers, columns_of
@@ -73,7 +74,7 @@ class Answer:
     def __post_init__(self) -> None:
         if not is_packed(self.content):
             raise QueryRefused(
-                f"this was released to {json.loads(self.content)['file']}: read it there, or ask with to="
+                f"this was released to {read_json(self.content)['file']}: read it there, or ask with to="
             )
         _ = self.recorded
 
@@ -95,7 +96,7 @@ class Answer:
     @property
     def epsilon(self) -> Fraction:
         """The exact ε that it cost."""
-        return Fraction(self.record["epsilon"])
+        return read_fraction(self.record["epsilon"])
 
     @property
     def columns(self) -> list[str]:
@@ -286,7 +287,7 @@ class Answer:
         return views.html(self)
 
     def __repr__(self) -> str:
-        confidence = float(Fraction(self.record["confidence"])) * 100
+        confidence = float(read_fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
         cost = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
         last = f"± at {confidence:g} % · {cost} · {self.record['neighbors']}{self._discovery()}"
@@ -297,7 +298,7 @@ class Answer:
         discovered = self.record.get("discovered")
         if discovered is None:
             return ""
-        epsilon, delta = (shown(Fraction(discovered[name])) for name in ("epsilon", "delta"))
+        epsilon, delta = (shown(read_fraction(discovered[name])) for name in ("epsilon", "delta"))
         return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
 

@@ -64,17 +64,22 @@ class Line:
     """Whether the half-width is known once a size is given."""
     step: Fraction = Fraction(1)
     """Released numbers are multiples of this, before any arithmetic."""
-    noise: tuple[Fraction, ...] = ()
-    """The scales of the draws whose sum is the error, for counts and sums."""
+    draws: tuple[Fraction, ...] | Callable[[], tuple[Fraction, ...]] = ()
+    """The scales of the draws whose sum is the error, for counts and sums; likewise."""
 
     @cached_property
     def _error(self) -> Error:
         return self.error() if callable(self.error) else self.error
 
+    @cached_property
+    def noise(self) -> tuple[Fraction, ...]:
+        """The scales of the draws whose sum is the error, for counts and sums."""
+        return self.draws() if callable(self.draws) else self.draws
+
     def __eq__(self, other: object) -> bool:
-        names = [part.name for part in fields(self) if part.name != "error"]
+        names = [part.name for part in fields(self) if part.name not in ("error", "draws")]
         return isinstance(other, Line) and all(
-            getattr(self, name) == getattr(other, name) for name in (*names, "_error")
+            getattr(self, name) == getattr(other, name) for name in (*names, "_error", "noise")
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -36,15 +36,18 @@ from discreet.ask.query import Group
 from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
 from discreet.draw.coin import Chance
-from discreet.errors import InvalidParameter, QueryRefused, one_line
+from discreet.errors import InvalidParameter, QueryRefused, after_spending, one_line, without_context
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.grant import Grant
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.questions import canonical
 from discreet.ledger.refusals import RequestTaken, VoidQuestion
+from discreet.outside import read_fraction, read_json
 from discreet.parameters import exact_epsilon, quote
 from discreet.release.mechanism import kept_keys
+from discreet.release.standing import Standings
+from discreet.release.work import MOST_COLUMNS, refuse_more
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
@@ -184,7 +187,7 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         "max_rows": policy.max_rows,
         "max_groups": policy.max_groups,
     }
-    begun = study.ledger.entry(REQUEST, study=study.name)
+    ledger, begun = study.budget.known(), study.budget.entry(REQUEST)
     plan = DiscoveryPlan(
         columns=asked_columns,
         epsilon=exact,
@@ -192,9 +195,9 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         rule=rule_of(policy, len(asked_columns), exact, delta),
         text=canonical("discover", parameters),
         begun=begun,
-        answered=study.ledger.answer(study=study.name, request_id=REQUEST) is not None,
+        answered=ledger is not None and ledger.answer(study=study.name, request_id=REQUEST) is not None,
     )
-    if begun is None and study.ledger._has_forgotten(study.name):
+    if begun is None and ledger is not None and ledger._has_forgotten(study.name):
         raise refused(
             "the ledger was restored, and what it charged for may have been a discovery, so the delta of this study "
             "counts as spent: declare the keys in the policy"
@@ -205,51 +208,53 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
 
 
 def meaning(policy: Policy, delta: Fraction) -> str:
-    """What the δ of a discovery means, in one sentence."""
+    """What the δ of a discovery means, for one unit and for many."""
     return (
-        f"A key that only one {policy.unit} has is shown with probability at most δ = {shown(delta)}; "
-        "ε covers everything else."
+        f"For each {policy.unit}, the promise e^ε may fail with probability at most δ = {shown(delta)}, as where a key "
+        f"is shown that only this {policy.unit} has. Of n such keys, up to about n·δ are shown."
     )
 
 
+@without_context
 def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str | None = None) -> Discovered:
     """Spend ε, from the share of the analyst if one is named, and the study's δ; then read, toss coins and record.
 
     The same discovery asked again, by anybody, returns the recorded keys and is free.
     """
-    plan, policy, ledger = discovery_plan(study, columns, epsilon), study.policy, study.ledger
+    plan, policy, standings = discovery_plan(study, columns, epsilon), study.policy, Standings(study)
+    if not plan.answered:
+        standings.refuse(plan.text)
     if plan.begun is None or plan.answered:
         payer = analyst if plan.begun is None else plan.begun.analyst
         try:
-            grant = ledger.spend(
-                REQUEST, plan.text, plan.epsilon, study=study.name, analyst=payer, data_version=study.version
-            )
+            study.budget.refuse_in_vain(plan.epsilon, payer)
+            grant = study.budget.spend(REQUEST, plan.text, plan.epsilon, analyst=payer, data_version=study.version)
         except RequestTaken:  # another discovery has begun meanwhile
             raise _made_another() from None
     else:
         grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
-    content = grant.answer
+    content, ledger = grant.answer, study.ledger
     if content is None:
         ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
         unit, limit = policy.unit_column, keys_of_unit(policy)
-        keys = {
-            column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
-            for column in plan.columns
-        }
-        record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
-        content = ledger.record(grant, json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
+        with after_spending(), standings.attempt(plan.text) as attempt:
+            keys = {
+                column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
+                for column in plan.columns
+            }
+            record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
+            written = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+            content = ledger.record(grant, attempt.storing(written))
     return _read(content)
 
 
 def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
     """The grant for a discovery that was paid for but never answered, on the current data: nobody has seen a draw."""
-    paid, query = Fraction(begun.epsilon or 0), begun.query or ""
+    paid, query = read_fraction(begun.epsilon or 0), begun.query or ""
     if not query.startswith('["discover",'):  # the request id was used for something else
         raise _made_another()
     try:
-        grant = study.ledger.spend(
-            REQUEST, query, paid, study=study.name, analyst=begun.analyst, data_version=begun.data_version
-        )
+        grant = study.budget.spend(REQUEST, query, paid, analyst=begun.analyst, data_version=begun.data_version)
     except VoidQuestion:
         raise refused(
             "the delta of this study is spent, for a discovery that had no answer when the ledger was restored from a "
@@ -260,7 +265,7 @@ def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Gra
     if grant.answer is not None:
         raise _made_another()
     raise refused(
-        f"the delta of this study is spent, for a discovery of {', '.join(json.loads(query)[1]['columns'])} at epsilon "
+        f"the delta of this study is spent, for a discovery of {', '.join(read_json(query)[1]['columns'])} at epsilon "
         f"{shown(paid)} that was interrupted before its answer: ask for exactly that, under the same policy; it is free"
     )
 
@@ -272,12 +277,12 @@ def _made_another() -> QueryRefused:
     )
 
 
-def recorded(ledger: Ledger, study: str, policy: Policy) -> Discovered | None:
+def recorded(ledger: Ledger | None, study: str, policy: Policy) -> Discovered | None:
     """The study's earlier discovery, or None; looked up only if the policy has keys to be discovered."""
-    if not any(declared.discover for declared in policy.columns.values()):
+    if ledger is None or not any(declared.discover for declared in policy.columns.values()):
         return None
     content = ledger.answer(study=study, request_id=REQUEST)
-    return None if content is None or "discovered" not in json.loads(content) else _read(content)
+    return None if content is None or "discovered" not in read_json(content) else _read(content)
 
 
 def discovery_facts(
@@ -308,6 +313,7 @@ def _checked_columns(study: Study, columns: Sequence[str]) -> list[Column]:
     scope = Scope(study.policy, study.schema)
     if not columns or not all(isinstance(column, str) for column in columns):
         raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
+    refuse_more("a discovery", len(columns), MOST_COLUMNS, "columns")
     by_name = {column.name: column for column in map(scope.column, columns)}
     for name in sorted(by_name):
         if not study.policy.columns[name].discover:
@@ -324,6 +330,7 @@ def _delta(policy: Policy) -> Fraction:
 
 
 def _read(content: bytes) -> Discovered:
-    record = json.loads(content)
+    record = read_json(content)
     keys = {column: tuple(values) for column, values in record["discovered"].items()}
-    return Discovered(keys=MappingProxyType(keys), epsilon=Fraction(record["epsilon"]), delta=Fraction(record["delta"]))
+    exact = {name: read_fraction(record[name]) for name in ("epsilon", "delta")}
+    return Discovered(keys=MappingProxyType(keys), **exact)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.calibrate.grid import Grid, grid_of
 from discreet.draw.vector import add, beyond_int64, draw_one, fill
+from discreet.engines.array import safely
 from discreet.errors import InvalidParameter
 from discreet.parameters import Epsilon, Number, exact_count, exact_epsilon, exact_sensitivity
 from discreet.release.account import Account, charged
@@ -86,16 +86,16 @@ def laplace_mechanism(
         return drawn(lambda: _noisy_item(number, whole, grid), "answer", grid)
     array = _array(answer)
     task = _Task(array, delta, exact, changes)
-    usable = isinstance(out, np.ndarray) and (out.shape, out.dtype) == (array.shape, task.dtype) and out.flags.writeable
-    if out is not None and not usable:
+    target = _memory(out)
+    if out is not None and (target is None or (target.shape, target.dtype) != (array.shape, task.dtype)):
         raise InvalidParameter(f"out must be a writeable array of {task.dtype} with the shape {array.shape}")
     parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
     if account:
         refuse_long(array.size)
-    result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(out)
-    if out is not None:
-        if result is not out:  # after the record is on disk: earlier, a caller could see an unrecorded draw
-            out[...] = result
+    result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(target)
+    if target is not None:
+        if result is not target:  # after the record is on disk: earlier, a caller could see an unrecorded draw
+            target[...] = result
         return out
     return result.tolist() if array.ndim == 0 or _is_list(answer) else result
 
@@ -211,19 +211,30 @@ def _to_float(steps: int, grid: Grid) -> float:
         return _LARGEST if steps > 0 else -_LARGEST
 
 
+def _memory(out: object) -> NDArray[Any] | None:
+    """The array without its subclass, whose code would run after the spend; None if it cannot be written."""
+    if not issubclass(type(out), np.ndarray) or issubclass(type(out), np.ma.MaskedArray):
+        return None
+    array = np.asarray(out)
+    return array if array.flags.writeable else None
+
+
 def _array(answer: Any) -> NDArray[Any]:
     """The answer as an array of numpy's numbers, or, for lists, of Python's numbers, which have any size."""
     if issubclass(type(answer), np.ma.MaskedArray):
         raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
-    listed = _is_list(answer) or issubclass(type(answer), int | float)
-    with suppress(Exception):  # the message may quote the answer: no `__context__` may keep it
-        array = np.asarray(_plain_items(answer), object) if listed else np.asarray(answer)
-        if array.dtype != object or listed:
-            return array
-        plain = np.empty(array.size, object)
-        plain[:] = [_plain(item) for item in array.reshape(-1).tolist()]
-        return plain.reshape(array.shape)
-    raise InvalidParameter("answer must be integers or floats in a regular shape")
+    return safely(answer, _read, InvalidParameter("answer must be integers or floats in a regular shape"))
+
+
+def _read(answer: Any) -> NDArray[Any]:
+    if _is_list(answer) or issubclass(type(answer), int | float):
+        return np.asarray(_plain_items(answer), object)
+    array = np.asarray(answer)  # without a subclass, whose code would run after the spend
+    if array.dtype != object:
+        return array
+    plain = np.empty(array.size, object)
+    plain[:] = [_plain(item) for item in array.reshape(-1).tolist()]
+    return plain.reshape(array.shape)
 
 
 def _plain_items(answer: Any) -> Any:

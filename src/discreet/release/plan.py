@@ -24,22 +24,24 @@ import numpy as np
 from discreet import views
 from discreet.ask import query as questions
 from discreet.ask.notes import notes
-from discreet.ask.query import Moment, Named, Query
+from discreet.ask.query import Moment, Named, Query, released
 from discreet.calibrate.grid import floor_log2
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Request
-from discreet.errors import InvalidParameter, one_line
+from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import finite, left_shown, shown, table_lines
 from discreet.records import Record, array_of, keys_of, software, today
 from discreet.release.account import answered, entry_of
 from discreet.release.answer import Answer
 from discreet.release.design import PART, Columns, Line, columns, in_parts, items
 from discreet.release.discovery import discovery_facts
+from discreet.release.public_size import public_size
 from discreet.release.size import refuse_large
 from discreet.release.split import Share, of_everybody, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign, largest
+from discreet.release.work import CURVE, MOST_ASKED, of_question, refuse_more, refuse_much
 
 """Reading the metadata of a package takes milliseconds."""
 
@@ -127,6 +129,10 @@ class Plan:
         if self.reported is not None:
             if to is not None:
                 raise InvalidParameter("to= is for answers that are released; this one is free: release() and save it")
+            paid = study.ledger.entry(self.reported.entry, study=study.name)
+            if paid is None:
+                raise QueryRefused("the report with this table is no longer in the ledger: plan the question again")
+            study.ledger.repeat(entry_of(request_id), paid, analyst=analyst, asked=self.query.sql)
             return self.reported["table"]
         entry = entry_of(request_id)
         if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
@@ -140,7 +146,8 @@ class Plan:
         if not self.cost:  # nothing but public numbers
             return self._answer(self._answered(blank), study.remaining, entry)
         work = partial(self._answered, blank)
-        terms = {"analyst": analyst, "asked": self.query.sql}
+        room = blank.size + 3 * 8 * self.cells * len(self.texts)
+        terms: dict[str, Any] = {"analyst": analyst, "asked": self.query.sql, "room": room}
         return self._answer(*answered(study, entry, self.canonical, self.epsilon, work, **terms), entry)
 
     def _answer(self, content: bytes, remaining: Fraction, entry: str) -> Answer:
@@ -299,10 +306,11 @@ class Plan:
         """What happens to values that are missing, out of bounds or not among the keys, and to lines of text."""
         sentences = notes(self.query)
         if self.reported is not None:
-            title = self.reported.plan.title
-            sentences.insert(0, f"It is answered from the report {title!r}, which was released before: free.")
-        if of_everybody(self.study.policy, self.query) and not self.study.engine.public_size:
-            sentences.append("The number of rows is private, since a line that cannot be read is left out.")
+            # without the title, which may be that of another analyst
+            sentences.insert(0, "It is answered from a report that was released before: free.")
+        if of_everybody(self.query) and self.study.policy.neighbors == "change-one":
+            size = public_size(self.study.policy, self.study.engine)
+            sentences += [] if size.value else [size.sentence]
         return sentences
 
     @property
@@ -321,7 +329,8 @@ class Plan:
 
 def asked_before(study: Study, canonical: str, epsilon: Fraction) -> str:
     """That a question was answered before, as far as that is known without a look at the data."""
-    versions = study.ledger.answered(canonical, epsilon, study=study.name)
+    ledger = study.budget.known()
+    versions = [] if ledger is None else ledger.answered(canonical, epsilon, study=study.name)
     if study.policy.version is not None:
         return "asked before: free" if study.policy.version in versions else ""
     return "asked before: free while the data is the same" if versions else ""
@@ -375,19 +384,24 @@ def plan_of(
     simultaneous: bool = False,
     weights: Mapping[str, Any] | None = None,
     size: int | None = None,
+    trials: int = 0,
 ) -> Plan:
-    """The plan of a query at ε."""
-    cells = math.prod(group.size for group in query.groups)
-    return Plan(
+    """The plan of a query at ε; a search will compute its errors at so many further ε. Too much work is refused."""
+    cells, many = math.prod(group.size for group in query.groups), len(query.aggregates)
+    refuse_more("a question", sum(len(released(*pair)) for pair in query.aggregates), MOST_ASKED, "numbers")
+    plan = Plan(
         study=study,
         query=query,
         epsilon=epsilon,
         confidence=confidence,
         simultaneous=simultaneous,
-        shares=shared(study.policy, query, cells, epsilon, weights or {}, public_size=study.engine.public_size),
+        shares=shared(study.policy, query, cells, epsilon, weights or {}, size=public_size(study.policy, study.engine)),
         cells=cells,
         size=size,
     )
+    advice = "ask in two questions" + (", or give epsilon instead of within" if trials else "")
+    refuse_much(of_question(plan.shares, 1 + CURVE + trials), f"this question of {many:,} numbers", advice)
+    return plan
 
 
 def plain_key(key: object) -> object:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from discreet.engines.base import Cells
-from discreet.errors import EngineFailed, InvalidParameter, QueryRefused
+from discreet.errors import EngineFailed, InvalidParameter, QueryRefused, errno_code
 from discreet.ledger.refusals import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def within_memory() -> Iterator[None]:
         yield
     except MemoryError:
         raise EngineFailed(
-            "the answer does not fit into memory: nothing is released, what was spent stays spent; "
-            "ask again with more memory, which is free under the same request id or data version"
+            "the answer does not fit into memory: nothing is released; ask again with more memory, which is free under "
+            "the same request_id or data version",
+            spent=True,
+            code=errno_code(errno.ENOMEM),
         ) from None

@@ -7,8 +7,8 @@ shares; they are Fractions and add up to ε. `plan_within` finds the least ε fo
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.design import Design, Line
 from discreet.release.mechanism import public_count
+from discreet.release.public_size import PublicSize, public_size
 from discreet.release.statistics.counts import CountDesign, KnownCount
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -29,6 +30,12 @@ from discreet.release.statistics.weights import parted
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
     from discreet.release.study import Study
+
+_GUESSES = 8
+"""Guesses of the least ε that may be wasted."""
+
+_FEW, _STEPS = 8, 16
+"""With more numbers than this, so many steps are made: usually a few find the least ε to all digits."""
 
 _HEAVIEST = Fraction(10**6)  # a larger weight leaves nothing for the other columns
 
@@ -49,16 +56,16 @@ class Share:
         return " ".join([str(self.epsilon), *(f"({part})" for part in parts)])
 
 
-def of_everybody(policy: Policy, query: Query) -> bool:
-    """Whether a replaced unit stays in the only group."""
-    return policy.neighbors == "change-one" and query.where is None and not query.groups
+def of_everybody(query: Query) -> bool:
+    """Whether a unit that is replaced by another stays in the only group."""
+    return query.where is None and not query.groups
 
 
 def _designs(
-    policy: Policy, query: Query, terms: Terms, public_size: bool, row_is_unit: bool
+    query: Query, terms: Terms, size: PublicSize, row_is_unit: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
     """The designs of a query, each with whether its number of rows is public, and the joint design, if any."""
-    whole = public_size and of_everybody(policy, query)
+    whole = size.value and of_everybody(query)
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
     moments: dict[Moment, list[tuple[str, str]]] = {}
@@ -121,14 +128,14 @@ def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
 
 
 def shared(
-    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, public_size: bool
+    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, size: PublicSize
 ) -> tuple[Share, ...]:
-    """Each design with its exact share of ε; the shares add up to ε. `public_size` comes from the engine."""
+    """Each design with its exact share of ε; the shares add up to ε."""
     inner = by_number(query, "weights", weights)
     refuse_heavy(inner.values())
     row_is_unit = policy.unit_column is None
     terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
-    designs, joint = _designs(policy, query, terms[False], public_size, row_is_unit)
+    designs, joint = _designs(query, terms[False], size, row_is_unit)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
         design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)
@@ -175,7 +182,10 @@ def by_name(
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose errors are at most `within`, for all columns or for the columns named there."""
+    """The plan with the least ε whose errors are at most `within`, for all columns or for the columns named there.
+
+    With more than `_FEW` numbers the search may end before the last digit; the errors are within their bounds anyhow.
+    """
     from discreet.release.plan import plan_of
 
     size = more.pop("size")
@@ -187,35 +197,91 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
     def aimed(plan: Plan) -> list[Line]:
         return [line for line in plan.lines if common is not None or line.name in targets]
 
-    def plan_at(units: int) -> Plan:
-        return plan_of(study, query, epsilon=units * UNIT, size=size, **more)
-
     high = int(LARGEST / UNIT)
-    sharpest = plan_at(high)
+    trials = trials_of(query)
+    sharpest = plan_of(study, query, epsilon=high * UNIT, size=size, trials=trials, **more)
     for line in aimed(sharpest):
         if line.reach is None and not line.sized:
             title = sharpest.titles()[line.name]
             raise InvalidParameter(f"within needs columns with a known error, and {title} has none: give epsilon")
-    size = size or _public_size(study, query, {line.name for line in aimed(sharpest)})
-    if any(line.reach is None for line in aimed(plan_at(high))):
+    size = size or _known_size(study, query, {line.name for line in aimed(sharpest)})
+    sharpest = replace(sharpest, size=size)
+    if any(line.reach is None for line in aimed(sharpest)):
         raise InvalidParameter(
             "within needs size=, the least number of rows with a value in a group, because it is private here"
         )
 
-    def near(units: int) -> bool:
-        lines = aimed(plan_at(units))
-        return all(line.reach is not None and line.reach <= (common or targets[line.name]) for line in lines)
+    aims = {line.name: _as_float(common or targets[line.name]) for line in aimed(sharpest)}
 
-    if not near(high):
+    def share(units: int) -> float:
+        """The largest error, as a share of what it may be."""
+        return max((line.reach or 0.0) / aims[line.name] for line in aimed(scaled(sharpest, units * UNIT)))
+
+    units = least(share, high, steps=trials)
+    if units is None:
         raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives such a small error here")
-    return plan_at(bisect_left(range(high), True, lo=1, key=near))
+    plan = scaled(sharpest, units * UNIT)
+    for part in plan.shares:
+        refuse_unranked(part.design, part.terms, part.epsilon)
+    return plan
 
 
-def _public_size(study: Study, query: Query, names: Collection[str]) -> int | None:
+def trials_of(query: Query) -> int:
+    """At how many ε at most the search for an error computes a plan."""
+    return int(LARGEST / UNIT).bit_length() + _GUESSES if len(query.aggregates) <= _FEW else _STEPS
+
+
+def scaled(plan: Plan, epsilon: Fraction) -> Plan:
+    """The same plan at another ε: what is measured, and the part of ε that each design has, do not depend on it."""
+    shares = tuple(replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares)
+    return replace(plan, epsilon=epsilon, shares=shares)
+
+
+def least(share: Callable[[int], float], most: int, *, steps: int) -> int | None:
+    """The least of the units from 1 on at which a share, which falls about as 1/units, is at most 1; None beyond most.
+
+    After so many steps it is the least that was found.
+
+    Halving would take a step for each bit of `most`. A line in 1/units guesses better, but not where shares are in
+    steps: there are at most `_GUESSES` steps more than halving would take.
+    """
+    above = share(most)
+    if above > 1:
+        return None
+    low, high, below, bits = 0, most, math.inf, most.bit_length()
+    for step in range(steps):
+        if high - low <= 1:
+            break
+        guess = (low + high) // 2
+        if step - (bits - (high - low).bit_length()) < _GUESSES and above > 0:
+            if low and below > above:
+                inverse = 1 / high + (1 - above) * (1 / low - 1 / high) / (below - above)
+                guess = round(1 / inverse) if inverse > 0 else guess
+                guess += -1 if step % 2 else 1  # so that the root comes between two neighbours
+            else:
+                guess = int(high * above) if step % 2 else int(high * above * 0.99)
+            guess = min(max(guess, low + 1), high - 1)
+        found = share(guess)
+        if found <= 1:
+            high, above = guess, found
+        else:
+            low, below = guess, found
+    return high
+
+
+def _known_size(study: Study, query: Query, names: Collection[str]) -> int | None:
     """The number of units, if it is public and every unit counts in these numbers."""
     dropped = any(
         name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
     )
-    if dropped or not (study.engine.public_size and of_everybody(study.policy, query)):
+    if dropped or not (public_size(study.policy, study.engine).value and of_everybody(query)):
         return None
     return max(1, public_count(study.engine.units(study.policy.unit_column)))
+
+
+def _as_float(target: Fraction) -> float:
+    """A wanted error as a float; one that is too large for it is infinite, and any ε will do."""
+    try:
+        return float(target)
+    except OverflowError:
+        return math.inf

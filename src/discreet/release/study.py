@@ -1,14 +1,13 @@
 """A study: data, a policy and a ledger. It answers questions, and spends ε before it reads the data.
 
 The ledger is beside the policy (`study.ledger`) unless the caller, the environment or the policy names another
-(`ledger.place`). Its file is created when the study is first opened, with the policy's total ε. From then on the total
-is fixed: a policy with another total is refused.
+(`ledger.place`). The first spend creates its file, with the policy's total ε and promise (`release.budget`). From then
+on they are fixed: a policy with others is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,16 +26,17 @@ from discreet.ask.scope import check_schema
 from discreet.ask.siblings import siblings
 from discreet.ask.sql import parse
 from discreet.engines.base import Engine
-from discreet.errors import InvalidParameter, QueryRefused, one_line
+from discreet.errors import InvalidParameter, QueryRefused, of_source, one_line
 from discreet.files.writer import Kept, kept_files, kept_source
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.place import Place, place_of
-from discreet.ledger.refusals import foreign, refuse_another_promise
-from discreet.parameters import UNIT, Epsilon, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import Epsilon, Number, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.release.budget import Budget, register
 from discreet.release.discovery import Discovered, discovery, policy_with, recorded
 from discreet.release.notebook.frame import MEMORY, Framed, throwaway
 from discreet.release.plan import REPORTS, Plan, plan_of
 from discreet.release.split import plan_within
+from discreet.release.work import MOST_TEXT, refuse_more
 
 if TYPE_CHECKING:
     from discreet.release.profiles.profile import Profile
@@ -84,17 +84,19 @@ class Study(Framed, Askable[Plan]):
         if self.forgets:
             ledger, self._forget = throwaway(self)
         place = ledger if isinstance(ledger, Place | Ledger) else Place(where=fspath(ledger), anchor=None)
-        self.ledger = place if isinstance(place, Ledger) else _ledger(place, name, policy)
-        total = self.ledger.total(name)
-        if total != _total(policy.epsilon):
-            raise InvalidParameter(
-                f"epsilon of the policy must be {total}, what the ledger was created with, got {policy.epsilon}: "
-                "a total cannot be changed"
-            )
-        refuse_another_promise(policy.promise, self.ledger.promise(name))
+        self.budget = Budget(place, name, policy)
         self.policy = policy
         self.discovered: Discovered | None = None
         self._recall_discovery()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger. If there is none yet, it is created, with the total and the promise of the policy."""
+        return self.budget.made()
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        self.budget = self.budget.over(ledger)
 
     @cached_property
     def engine(self) -> Engine:
@@ -107,14 +109,21 @@ class Study(Framed, Askable[Plan]):
     def schema(self) -> Schema:
         """The names and types of the columns, checked against the policy."""
         columns = self.engine.schema()
-        check_schema(self.policy, columns)
+        with of_source():
+            check_schema(self.policy, columns)
         return columns
 
     @property
     def version(self) -> str:
-        """The current version of the data: declared in the policy, or a hash of the content under the ledger's key."""
-        self.engine.check()
-        return self.policy.version or self.ledger.keyed(self.engine.version())
+        """The current version of the data: declared in the policy, or a hash of the content under the ledger's key.
+
+        The columns and types of the source are compared first, also if the version is declared.
+        """
+        if self.policy.version is not None or self.budget.known() is None:
+            self.engine.check()  # a source that is refused creates no ledger
+        if self.policy.version is not None:
+            return self.policy.version
+        return self.ledger.keyed(self.engine.version(self.ledger.keyed("salt")))
 
     @property
     def kept(self) -> Kept:
@@ -123,7 +132,7 @@ class Study(Framed, Askable[Plan]):
         columns = self.policy.columns.values()
         keys = [column.keys_from.partition("#")[0] for column in columns if column.keys_from]
         public = [folder / name for name in (*keys, *(column.map_from for column in columns if column.map_from))]
-        files = [*public, *([] if self._file is None else [self._file]), *self.ledger.files]
+        files = [*public, *([] if self._file is None else [self._file]), *self.budget.files]
         return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
     @property
@@ -134,12 +143,12 @@ class Study(Framed, Askable[Plan]):
     @property
     def spent(self) -> Fraction:
         """The exact ε that was spent so far."""
-        return self.ledger.spent(self.name)
+        return self.budget.spent
 
     @property
     def remaining(self) -> Fraction:
         """The exact ε that is left of the total."""
-        return self.ledger.remaining(self.name)
+        return self.budget.remaining
 
     def discover(self, *columns: str, epsilon: Epsilon, analyst: str | None = None) -> Discovered:
         """Discover the keys of columns at (ε, δ). A study makes one discovery; asked again, it is free.
@@ -184,7 +193,7 @@ class Study(Framed, Askable[Plan]):
     def _recall_discovery(self) -> None:
         """Use the keys of the discovery in the ledger, which another process may have made."""
         if self.discovered is None:
-            self.discovered = recorded(self.ledger, self.name, self.policy)
+            self.discovered = recorded(self.budget.known(), self.name, self.policy)
             self.policy = policy_with(self.policy, self.discovered)
 
     def sql(self, text: str, **terms: Unpack[PlanTerms]) -> Plan:
@@ -229,6 +238,7 @@ class Study(Framed, Askable[Plan]):
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         refuse_names(tables)
+        refuse_more("the tables of a report", sum(map(len, map(str, tables.values()))), MOST_TEXT, "characters")
         _ = self.schema  # an error in the data is not the error of a table
         return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
 
@@ -245,7 +255,7 @@ class Study(Framed, Askable[Plan]):
 
     def close(self) -> None:
         """Close the ledger; a ledger in memory is removed."""
-        self.ledger.close()
+        self.budget.close()
         self._forget()
 
     def __enter__(self) -> Study:
@@ -304,7 +314,8 @@ class Study(Framed, Askable[Plan]):
         else:
             plan = plan_of(self, query, epsilon=exact_epsilon(epsilon), **more)
         plan = plan.checked()
-        if not plan.cost or not self.ledger.requests(self.name, REPORTS):
+        ledger = self.budget.known()
+        if not plan.cost or ledger is None or not ledger.requests(self.name, REPORTS):
             return plan
         from discreet.release.reports.earlier import reported
 
@@ -317,6 +328,7 @@ def open(
     *,
     ledger: str | PathLike[str] | Ledger | None = None,
     anchor: str | PathLike[str] | None = None,
+    time_limit: Number | None = None,
 ) -> Study:
     """Open the study that a policy file declares.
 
@@ -329,6 +341,8 @@ def open(
         policy, then a file beside it.
     anchor : path, optional
         The anchor of the ledger. By default, DISCREET_ANCHOR, then `anchor` in the policy, then a file beside it.
+    time_limit : number, optional
+        The most seconds that a question may take at the source. By default, `time_limit` in the policy, then 600.
 
     Returns
     -------
@@ -343,6 +357,8 @@ def open(
     """
     file = Path(path)
     policy = Policy.load(file)
+    if time_limit is not None:
+        policy = policy.with_time_limit(time_limit)
     declared = {name: getattr(policy, name) for name in ("ledger", "anchor", "study")}
     place = ledger if isinstance(ledger, Ledger) else place_of(file, declared, ledger=ledger, anchor=anchor)
     study = Study(policy, ledger=place, name=policy.study or file.stem, file=file)
@@ -355,10 +371,11 @@ def report(
     *,
     ledger: str | PathLike[str] | Ledger | None = None,
     anchor: str | PathLike[str] | None = None,
+    time_limit: Number | None = None,
 ) -> ReportPlan:
     """Plan the report that a file declares, with its study and its tables. No data is read, nothing is spent."""
     file = ReportFile.load(Path(path))
-    study = open(file.study, ledger=ledger, anchor=anchor)
+    study = open(file.study, ledger=ledger, anchor=anchor, time_limit=time_limit)
     try:
         return study.report(file.tables, **file.terms)
     except BaseException:
@@ -367,33 +384,7 @@ def report(
         raise
 
 
-def create(policy: Policy, place: Place) -> None:
-    """Create a study with its total in a ledger, which is created if there is none."""
+def create(policy: Policy, place: Place) -> bool:
+    """Create a study with its total in a ledger, which is created if there is none; whether it was corrected."""
     new = place.is_new or (place.is_server and place.anchor is not None and not lexists(place.anchor))
-    with Ledger.open(place.where, anchor=place.anchor, new=new) as ledger:
-        ledger.create(place.study or "", _total(policy.epsilon), promise=policy.promise)
-
-
-def _ledger(place: Place, name: str, policy: Policy) -> Ledger:
-    """The ledger of a study; if there was never a ledger here, one of several processes creates the file."""
-    place.refuse_missing_anchor()
-    if place.is_new:
-        place.refuse_second_budget()
-        with suppress(InvalidParameter):  # another process was faster
-            Ledger.open(place.where, anchor=place.anchor, new=True).close()
-    ledger = Ledger.open(place.where, anchor=place.anchor)
-    try:
-        if not ledger.studies() and not place.is_server:
-            ledger.create(name, _total(policy.epsilon), promise=policy.promise)
-        elif name not in ledger.studies():
-            raise foreign(name)
-    except BaseException as failure:
-        if not isinstance(failure, InvalidParameter) or name not in ledger.studies():  # else another created it
-            ledger.close()
-            raise
-    return ledger
-
-
-def _total(epsilon: Fraction) -> Fraction:
-    """A total in the ledger's units."""
-    return epsilon // UNIT * UNIT  # rounds down: never more than was promised
+    return register(policy, place, new=new)

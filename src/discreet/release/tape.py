@@ -16,6 +16,7 @@ from typing import Any
 
 from discreet.calibrate.grid import ValueGrid
 from discreet.errors import QueryRefused
+from discreet.outside import read_json
 
 
 class Tape:
@@ -50,7 +51,7 @@ class Tape:
 
 def _entries(written: bytes) -> list[Any]:
     try:
-        entries = json.loads(written)
+        entries = read_json(written)
     except ValueError:
         entries = None
     if not isinstance(entries, list):  # such as the record of a file

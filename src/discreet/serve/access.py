@@ -106,16 +106,24 @@ CREATE TABLE permit (
             _refuse_other_role(file, name, role)
 
     def rotate(self, name: str, *, expires: str | None = None) -> str:
-        """A new token for a name, for the same studies; the old token is refused from now on."""
+        """A new token for a name, for the same studies; the old token is refused from now on.
+
+        The new token expires when the old one would have, unless `expires` says otherwise.
+        """
         require_name(name)
         token, identity, secret = _new_token()
         with self.opened(write=True) as file:
-            changed = file.execute(
-                "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE name = ? AND revoked = 0",
-                (identity, secret, _now(), expires, name),
-            ).rowcount
-        if not changed:
-            raise InvalidParameter(f"name must have a token that was not revoked, got {name!r}")
+            row = file.execute("SELECT expires FROM person WHERE name = ? AND revoked = 0", (name,)).fetchone()
+            if row is None:
+                raise InvalidParameter(f"name must have a token that was not revoked, got {name!r}")
+            if expires is None and row[0] is not None and row[0] <= _now():
+                raise InvalidParameter(
+                    f"the token of {name!r} has expired, and a new one would expire at once: give --expires"
+                )
+            file.execute(
+                "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE name = ?",
+                (identity, secret, _now(), expires or row[0], name),
+            )
         return token
 
     def revoke(self, name: str, *, study: str | None = None) -> None:

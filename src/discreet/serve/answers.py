@@ -11,7 +11,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from fractions import Fraction
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.outside import read_fraction
 from discreet.records import from_whole, items_of, unpack
 from discreet.release.answer import Answer, columns_json
 from discreet.release.reports.report import Report
@@ -110,7 +110,7 @@ def content_of(body: bodies.Answer | bodies.Report) -> bytes:
     """The record of a body as bytes, checked against its hash."""
     content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
-        raise EngineFailed("the answer was damaged on the network; ask again, at no further cost")
+        raise EngineFailed("the answer was damaged on the network; ask again, at no further cost", spent=True)
     return content
 
 
@@ -121,7 +121,7 @@ def answer_of(body: bodies.Answer) -> Answer:
     return Answer(
         content=content,
         query=view_query(body["view"], content),
-        remaining=Fraction(body["remaining"]),
+        remaining=read_fraction(body["remaining"]),
         entry=body["id"],
     )
 
@@ -160,14 +160,14 @@ def _saved(answer: Answer, file: Path) -> Path:
 def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     """A group column with what an answer needs: its keys, in their kind."""
     kind, edges, other = view["kind"], view["edges"], view["other"]
-    read: dict[str, Callable[[Any], Any]] = {"number": lambda key: Fraction(str(key)), "date": datetime.fromisoformat}
+    read: dict[str, Callable[[Any], Any]] = {"number": read_fraction, "date": datetime.fromisoformat}
     named = keys if other is None else keys[:-1]
     return Group(
         name=view["name"],
         of=Column(view["name"], kind),
         keys=Keys.of(map(read.get(kind, lambda key: key), named)),
         other=other,
-        edges=None if edges is None else tuple(map(Fraction, edges)),
+        edges=None if edges is None else tuple(map(read_fraction, edges)),
     )
 
 
@@ -185,7 +185,7 @@ def _output(view: Mapping[str, Any]) -> Output:
     if "name" in view:
         return Named(view["name"])
     if "number" in view:
-        return Number(Fraction(view["number"]))
+        return Number(read_fraction(view["number"]))
     return Combined(view["sign"], _output(view["left"]), _output(view["right"]))
 
 

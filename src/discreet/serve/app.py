@@ -7,8 +7,8 @@
     GET  /openapi.json    this, for programs                  GET  /          the page
     GET  /healthz, /readyz, /metrics                          for operators
 
-Blocking work runs in threads, with separate threads for short work. No exception leaves the application, so no
-traceback reaches a log.
+Blocking work runs in the threads of its lane: plans, the releases of each study, earlier answers, short work. No
+exception leaves the application, so no traceback reaches a log.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ from discreet.serve.address import LOCAL
 from discreet.serve.answers import answer_body, offered_formats, report_body, table_bytes, view_json
 from discreet.serve.bodies import FORMATS
 from discreet.serve.desk import Desk
-from discreet.serve.limits import Limits, Rate, Turns, read_body
+from discreet.serve.lanes import Lane, Standing
+from discreet.serve.limits import Limits, Rate, read_body
 from discreet.serve.operation.guard import Guarded, Readiness, refusal_response, stop
 from discreet.serve.operation.log import tell_operator
-from discreet.serve.operation.metrics import MEDIA_TYPE, MONITOR, hashed
+from discreet.serve.operation.metrics import MEDIA_TYPE, METRICS, MONITOR, hashed
 from discreet.serve.refusals import FAILURE, Refusal
 from discreet.serve.schema import document, json_bytes, read
-from discreet.serve.store import Requests
+from discreet.serve.store import Requests, refuse_full
 
 PAGE = Path(__file__).with_name("page")
 PIECE = 64 * 1024  # bytes that are written to a connection at a time; the next piece waits until most of them are sent
@@ -75,7 +76,8 @@ def application(
     limits = limits or Limits()
     document()  # reads the types of all bodies once, before the threads start
     desk = Desk(studies, requests, limits)
-    front = Front(desk, access, limits, Readiness(studies, tokens=access.names), metrics_key)
+    ready = Readiness(studies, tokens=access.names, disk=lambda: refuse_full(requests.path))
+    front = Front(desk, access, limits, ready, metrics_key)
     routes = [
         Route("/", front.page),
         Route("/healthz", front.health),
@@ -96,6 +98,7 @@ def application(
         Route("/page/statistics.js", front.statistics),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
+    METRICS.begin([route.path for route in routes if isinstance(route, Route)])
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys((Refusal, HTTPException, Exception), _on_error))
     app.router.redirect_slashes = False  # a redirect would go to the host that the client names
     return Guarded(app, hosts, partial(stop, studies))
@@ -107,10 +110,15 @@ class Front:
         self._metrics_key = metrics_key
         self._rate = Rate(limits.rate, limits.burst)
         self._releases = Rate(limits.releases_per_day / 86_400, limits.releases_per_day)
-        self._turns = Turns(limits.at_once)
-        self._long = anyio.CapacityLimiter(limits.threads)
-        self._short = anyio.CapacityLimiter(_SHORT_THREADS)
-        self._drawings = anyio.CapacityLimiter(1)  # waiting for the renderer takes no thread from others
+        self._checks = anyio.CapacityLimiter(_SHORT_THREADS)
+        self._door = anyio.CapacityLimiter(_SHORT_THREADS)  # for tokens, whose file another process may hold
+        self._asking, self._spending = Standing(limits.at_once), Standing(limits.at_once)
+        self._short, self._metrics, self._drawings = self._lane(_SHORT_THREADS), self._lane(1), self._lane(1)
+        self._plans, self._views = self._lane(limits.threads), self._lane(limits.threads)
+        self._releases_of = {study: self._lane(limits.threads) for study in desk.names}
+
+    def _lane(self, threads: int) -> Lane:
+        return Lane(threads, self._limits.at_once)
 
     async def page(self, _: Request) -> Response:
         return FileResponse(PAGE / "index.html")
@@ -125,27 +133,34 @@ class Front:
         return response_of(json_bytes({"status": "ok"}))
 
     async def ready(self, request: Request) -> Response:
-        is_ready = await anyio.to_thread.run_sync(self._ready, limiter=self._short)
-        return await self.health(request) if is_ready else refusal_response(FAILURE)
+        """Whether everything works that an answer needs; of what does not, the kind, and to nobody its name."""
+        failed = await anyio.to_thread.run_sync(self._ready, limiter=self._checks)
+        if not failed:
+            return await self.health(request)
+        return Response(json_bytes({"status": "failing", "failed": failed}), 503, media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
         """The metrics: of all studies for the metrics key, which gives access to nothing else."""
         is_monitor = self._metrics_key is not None and hmac.compare_digest(hashed(_bearer(request)), self._metrics_key)
-        person = None if is_monitor else self._person(request)
+        person = None if is_monitor else await self._person(request)
         if is_monitor:
-            self._admit(request, MONITOR)
+            self._admit(request, MONITOR, self._asking)
         _allow_parameters(request, set())
-        return await self._in_thread(request, self._short, lambda: self._desk.metrics(person).encode(), MEDIA_TYPE)
+
+        def work() -> bytes:
+            return self._desk.metrics(person, self._ready).encode()
+
+        return await self._in_thread(request, self._metrics, work, MEDIA_TYPE)
 
     async def openapi(self, _: Request) -> Response:
         return response_of(json_bytes(document()))
 
     async def studies(self, request: Request) -> Response:
-        person = self._person(request)
+        person = await self._person(request)
         return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.studies(person)))
 
     async def ledger(self, request: Request) -> Response:
-        person = self._person(request)
+        person = await self._person(request)
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
         return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.entries(person, study)))
@@ -156,18 +171,22 @@ class Front:
         """The route for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
 
         async def respond(request: Request) -> Response:
-            (self._releasing if spends else self._person)(request)
+            person = await (self._releasing if spends else self._person)(request)
             _allow_parameters(request, set())
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
             body = await read_body(request)
 
-            def work() -> bytes:  # the token may have ended while the body came, or while others had their turn
-                return answer(self._owner(request), read(body, kind))
-
             arrival = time.monotonic()
             try:
-                response = await self._in_thread(request, self._long, work)
+                asked = await self._short.run(person.name, lambda: read(body, kind))
+                study: Any = asked["study"] if spends else None  # type: ignore[index] # every kind of body has a study
+                lane = self._releases_of.get(study, self._plans)
+
+                def work() -> bytes:  # the token may have ended while the body came, or while others had their turn
+                    return answer(self._owned(request), asked)
+
+                response = await self._in_thread(request, lane, work)
             except Refusal as refusal:
                 response = refusal_response(refusal)
             except Exception as error:
@@ -184,10 +203,10 @@ class Front:
         return await self._formatted(request, lambda person: self._desk.answer(person, request.path_params["id"]))
 
     async def reported(self, request: Request) -> Response:
-        person = self._person(request)
+        person = await self._person(request)
         _allow_parameters(request, set())
         identity = request.path_params["id"]
-        return await self._in_thread(request, self._long, lambda: report_body(*self._desk.reported(person, identity)))
+        return await self._in_thread(request, self._views, lambda: report_body(*self._desk.reported(person, identity)))
 
     async def table(self, request: Request) -> Response:
         def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
@@ -201,52 +220,55 @@ class Front:
 
     async def _formatted(self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]) -> Response:
         """A released answer with its study and view, in the format that the client prefers."""
-        person, form = self._person(request), _format(request)
+        person, form = await self._person(request), _format(request)
 
         def work() -> bytes:
             answer, study, view = find(person)
             return answer_body(answer, study, view) if form == "json" else table_bytes(answer, form)
 
-        return await self._in_thread(request, self._drawings if form == "png" else self._long, work, FORMATS[form])
+        return await self._in_thread(request, self._drawings if form == "png" else self._views, work, FORMATS[form])
 
-    def _person(self, request: Request) -> Person:
+    async def _person(self, request: Request, standing: Standing | None = None) -> Person:
         """The owner of the token; the request counts against their limits until its answer is sent."""
-        person = self._owner(request)
-        self._admit(request, person.name)
+        person = await anyio.to_thread.run_sync(self._owned, request, limiter=self._door)
+        self._admit(request, person.name, standing or self._asking)
         return person
 
-    def _owner(self, request: Request) -> Person:
+    def _owned(self, request: Request) -> Person:
+        """The owner of the token, from its file."""
         person = self._access.person(_bearer(request))
         if person is None:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
         return person
 
-    def _admit(self, request: Request, name: str) -> None:
+    def _admit(self, request: Request, name: str, standing: Standing) -> None:
         """Count a request against the limits of this name, or refuse it."""
         request.scope["discreet.name"] = name
         if not self._rate.take(name):
             raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
-        request.scope["discreet.exit"].enter_context(self._turns.standing(name))
+        request.scope["discreet.exit"].enter_context(standing.of(name))
 
-    def _releasing(self, request: Request) -> None:
-        person = self._person(request)
+    async def _releasing(self, request: Request) -> Person:
+        person = await self._person(request, self._spending)
         if not self._releases.take(person.name):
             raise Refusal(
                 429,
                 f"A person can ask for at most {self._limits.releases_per_day:,} releases per day.",
                 "GET /releases/{id} still shows released answers; nothing was spent.",
             )
+        return person
 
     async def _in_thread(
         self,
         request: Request,
-        threads: anyio.CapacityLimiter,
+        lane: Lane,
         work: Callable[[], bytes],
         media_type: str = "application/json",
     ) -> Response:
-        """The result of blocking work, run in a thread in the person's turn, which lasts until it is sent."""
-        await request.scope["discreet.exit"].enter_async_context(self._turns.turn(request.scope["discreet.name"]))
-        return await anyio.to_thread.run_sync(lambda: response_of(work(), media_type), limiter=threads)
+        """The result of blocking work, run in a thread of a lane in the person's turn, which lasts until it is sent."""
+        name = request.scope["discreet.name"]
+        await request.scope["discreet.exit"].enter_async_context(lane.turn(name))
+        return await lane.run(name, lambda: response_of(work(), media_type))
 
 
 def _bearer(request: Request) -> str:

@@ -15,7 +15,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -32,7 +32,9 @@ from discreet.errors import (
     one_line,
     printable,
 )
+from discreet.formats import as_float
 from discreet.ledger.questions import new_request_id
+from discreet.outside import Unreadable, read_fraction, read_json
 from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.design import Line
@@ -58,6 +60,8 @@ _OWN_WORDS = (400, 403, 422)  # statuses whose error has the words of a local st
 _TOKEN = re.compile(r"[!-~]+", re.ASCII)
 _PATIENCE = 600.0
 _TRIES = 3
+_PART = 2**16  # bytes of an answer that are unpacked at a time
+_LARGEST = 2**28  # bytes of an answer: twenty times those of 100,000 numbers with their intervals
 
 
 def connect(url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None) -> Remote:
@@ -99,41 +103,74 @@ class Server:
         raise _no_address()
 
     def get(self, path: str, kind: type[Body], **parameters: str) -> Body:
-        return self._reply(lambda: self._client.get(path, params=parameters), kind)
+        return self._reply(lambda: self._client.stream("GET", path, params=parameters), kind)
 
     def post(self, path: str, body: Mapping[str, Any], kind: type[Body]) -> Body:
-        return self._reply(lambda: self._client.post(path, json=body), kind)
+        return self._reply(lambda: self._client.stream("POST", path, json=body), kind)
 
     def close(self) -> None:
         self._client.close()
 
-    def _reply(self, ask: Callable[[], httpx.Response], kind: type[Body]) -> Body:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within the block a body is read, whose parts may be anything: what does not fit is an `EngineFailed`."""
+        try:
+            yield
+            return
+        except Unreadable:
+            pass
+        except DiscreetError:
+            raise
+        except Exception:  # noqa: S110 - a part of another type or with another name may fail in any way
+            pass
+        raise self._foreign()
+
+    def _foreign(self, status: int | None = None) -> EngineFailed:
+        words = f"the server at {self.address} is not a discreet server, or has another version"
+        return EngineFailed(words, spent=None, code="" if status is None else f"HTTP {status}")
+
+    def _body(self, response: httpx.Response) -> bytes:
+        """What the server sends, unpacked, up to a limit: a few compressed bytes may be gigabytes."""
+        body = bytearray()
+        for part in response.iter_bytes(_PART):
+            body += part
+            if len(body) > _LARGEST:
+                raise EngineFailed(
+                    f"the server at {self.address} sent more than {_LARGEST:,} bytes; ask for less", spent=None
+                )
+        return bytes(body)
+
+    def _reply(self, ask: Callable[[], AbstractContextManager[httpx.Response]], kind: type[Body]) -> Body:
         import httpx
 
         for attempt in range(_TRIES):
             try:
-                response = ask()
+                with ask() as response:
+                    body = self._body(response)
                 break
-            except httpx.TransportError as failure:
+            except httpx.RequestError as failure:
                 _refuse_untrusted(self.address, failure)
                 if attempt == _TRIES - 1:
                     name = type(failure).__name__
                     raise EngineFailed(
-                        f"the server at {self.address} did not answer ({name}); ask again with the same request_id"
+                        f"the server at {self.address} did not answer ({name}); ask again with the same request_id",
+                        spent=None,
+                        code=name,
                     ) from None
         status = response.status_code
         try:
-            content: Any = response.json()
-        except (ValueError, RecursionError):
+            content = read_json(body)
+        except Unreadable:
             content = {"error": f"the server answered with status {status} and no JSON", "advice": ""}
         if status == 401:
             raise InvalidParameter("the token is unknown, expired or revoked; ask the custodian for a new token")
         if status == 200 and fits(kind, content):
             return content  # type: ignore[no-any-return]
         if not fits(bodies.Refusal, content):
-            raise EngineFailed(f"the server at {self.address} is not a discreet server, or has another version")
+            raise self._foreign(status)
         words = content["error"] if status in _OWN_WORDS else f"{content['error']} {content['advice']}".strip()
-        raise _ERRORS.get(status, InvalidParameter)(words)
+        error = _ERRORS.get(status, InvalidParameter)
+        raise EngineFailed(words, spent=None, code=f"HTTP {status}") if error is EngineFailed else error(words)
 
 
 class Remote(Askable["RemotePlan"]):
@@ -151,7 +188,9 @@ class Remote(Askable["RemotePlan"]):
     @property
     def remaining(self) -> Fraction:
         """What this token can still spend."""
-        return Fraction(self.described["left"])
+        described = self.described
+        with self._server.reading():
+            return read_fraction(described["left"])
 
     def sql(self, text: str, **terms: Any) -> RemotePlan:
         """The plan of a question in SQL; `terms` are those of `Study.sql`."""
@@ -163,16 +202,18 @@ class Remote(Askable["RemotePlan"]):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         question = {"study": self.name, "tables": dict(tables), **_given(terms)}
         body = self._server.post("/report/plan", question, bodies.ReportPlan)
-        lines = [_report_line(line) for line in body["lines"]]
-        fields = _fields(body, ("title", "simultaneous", "integers"), ("epsilon", "confidence"))
+        with self._server.reading():
+            lines = [_report_line(line) for line in body["lines"]]
+            fields = _fields(body, ("title", "simultaneous", "integers"), ("epsilon", "confidence"))
         return RemoteReportPlan(server=self._server, question=question, body=body, lines=lines, **fields)
 
     def discover(self, *columns: str, epsilon: Any) -> Discovered:
         """Discover the keys of these columns, as `Study.discover` does, if the server allows it."""
         question = {"study": self.name, "columns": list(columns), "epsilon": bodies.exact_json(epsilon)}
         body = self._server.post("/discover", question, bodies.Discovery)
-        keys = {column: tuple(names) for column, names in body["keys"].items()}
-        return Discovered(keys=keys, **_fields(body, (), ("epsilon", "delta")))
+        with self._server.reading():
+            keys = {column: tuple(names) for column, names in body["keys"].items()}
+            return Discovered(keys=keys, **_fields(body, (), ("epsilon", "delta")))
 
     def entries(self) -> list[bodies.Entry]:
         """The entries of the ledger that this token may see."""
@@ -180,11 +221,15 @@ class Remote(Askable["RemotePlan"]):
 
     def answer(self, entry: str) -> Answer:
         """A released answer, by its id."""
-        return answer_of(self._server.get(f"/releases/{entry}", bodies.Answer))
+        body = self._server.get(f"/releases/{entry}", bodies.Answer)
+        with self._server.reading():
+            return answer_of(body)
 
     def released_report(self, entry: str) -> RemoteReport:
         """A released report, by its id."""
-        return _report_of(self._server.get(f"/reports/{entry}", bodies.Report))
+        body = self._server.get(f"/reports/{entry}", bodies.Report)
+        with self._server.reading():
+            return _report_of(body)
 
     def close(self) -> None:
         """Close the connection."""
@@ -198,7 +243,9 @@ class Remote(Askable["RemotePlan"]):
 
     def __repr__(self) -> str:
         study = self.described
-        left, total = float(Fraction(study["left"])), float(Fraction(study["allotment"] or study["total"]))
+        with self._server.reading():
+            left, total = (as_float(read_fraction(study[name])) for name in ("left", "total"))
+            total = as_float(read_fraction(study["allotment"])) if study["allotment"] else total
         whole = f"{'your ' if study['allotment'] else ''}{total:.4g}"
         return (
             f"Remote({self.name!r}: {len(study['columns'])} columns declared · ε {left:.4g} of {whole} left · "
@@ -212,9 +259,10 @@ class Remote(Askable["RemotePlan"]):
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
         request = {"study": self.name, **question, **_given(terms)}
         body = self._server.post("/plan", request, bodies.Plan)
-        lines = [_line(line) for line in body["lines"]]
         same = ("simultaneous", "cells", "size", "notes", "warnings")
-        fields = _fields(body, same, ("epsilon", "cost", "confidence"))
+        with self._server.reading():
+            lines = [_line(line) for line in body["lines"]]
+            fields = _fields(body, same, ("epsilon", "cost", "confidence"))
         return RemotePlan(server=self._server, question=request, body=body, lines=lines, **fields)
 
 
@@ -242,7 +290,9 @@ class RemotePlan:
     def release(self, *, request_id: str | None = None) -> Answer:
         """Spend ε and get the answer; the same question again gives the recorded answer, free."""
         request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
-        return answer_of(self.server.post("/release", request, bodies.Answer))
+        body = self.server.post("/release", request, bodies.Answer)
+        with self.server.reading():
+            return answer_of(body)
 
     def __repr__(self) -> str:
         return printable(self.body["text"])
@@ -265,7 +315,9 @@ class RemoteReportPlan:
     def release(self, *, request_id: str | None = None) -> RemoteReport:
         """Spend ε once and get all tables; the same report again gives the recorded tables, free."""
         request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
-        return _report_of(self.server.post("/report", request, bodies.Report))
+        body = self.server.post("/report", request, bodies.Report)
+        with self.server.reading():
+            return _report_of(body)
 
     def __repr__(self) -> str:
         return printable(self.body["text"])
@@ -316,12 +368,12 @@ def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 def _line(line: Mapping[str, Any]) -> Line:
     fields = _fields(line, ("name", "sized"), ("sensitivity", "scale", "step"))
-    return Line(error=(line["within"], line["reach"]), noise=tuple(map(Fraction, line["noise"])), **fields)
+    return Line(error=(line["within"], line["reach"]), draws=tuple(map(read_fraction, line["noise"])), **fields)
 
 
 def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) -> dict[str, Any]:
     """Some fields of a body unchanged, and others as exact numbers."""
-    return {**{name: body[name] for name in same}, **{name: Fraction(body[name]) for name in exact}}
+    return {**{name: body[name] for name in same}, **{name: read_fraction(body[name]) for name in exact}}
 
 
 def _address(url: str) -> str:

@@ -17,6 +17,9 @@ from typer.core import TyperGroup
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from discreet.release.study import Study
     from discreet.serve.access import Access
 
 
@@ -95,7 +98,12 @@ def run(
     per_address: Annotated[
         int | None, typer.Option(help="Most open connections from one network address; no limit behind a proxy.", min=1)
     ] = None,
-    threads: Annotated[int, typer.Option(help="Most plans and releases processed at the same time.")] = 8,
+    threads: Annotated[
+        int, typer.Option(help="Most plans, and most releases of each study, processed at the same time.")
+    ] = 8,
+    time_limit: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Most seconds of a question at the source; default: 600.")
+    ] = None,
     grace: Annotated[float, typer.Option(help="Seconds for running requests to finish when the server stops.")] = 30.0,
     metrics_key: Annotated[
         Path | None, typer.Option(help="File with a secret that opens only /metrics.", **_FILE)
@@ -154,7 +162,7 @@ def run(
     tokens = Access(access_file, new=True)
     if not tokens.names():
         say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
-    served, requests = open_studies(studies, ledger, anchor), Requests(requests_file)
+    served, requests = open_studies(studies, ledger, anchor, time_limit), Requests(requests_file)
     front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
     scheme = "https" if certfile else "http"
     say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
@@ -177,7 +185,7 @@ def _terminate(*_: object) -> None:
 def token(
     name: _Name,
     study: Annotated[Path, typer.Option(help="Policy of the study that the token opens.", **_FILE)],
-    allot: Annotated[str | None, typer.Option(help="Total ε that the analyst may spend.")] = None,
+    allot: Annotated[str | None, typer.Option(help="Total ε that the analyst may spend; needed once.")] = None,
     role: Annotated[str, typer.Option(help="analyst, or custodian, who spends from the study's own ε.")] = "analyst",
     expires: _Expires = None,
     access: _Access = None,
@@ -186,6 +194,7 @@ def token(
 ) -> None:
     """Create a token and show it once. A name that has a token keeps it, and gains this study or a new allotment."""
     _require_extra()
+    from discreet.formats import left_shown
     from discreet.release.study import open as open_study
     from discreet.serve.access import Access, end_of, require_name
     from discreet.serve.desk import study_key
@@ -193,8 +202,8 @@ def token(
 
     if role not in ("analyst", "custodian"):
         raise InvalidParameter(f"role must be analyst or custodian, got {role!r}")
-    if (allot is None) != (role == "custodian"):
-        raise InvalidParameter("an analyst needs --allot, the ε that they may spend; a custodian must not have it")
+    if allot is not None and role == "custodian":
+        raise InvalidParameter("a custodian spends the study's own ε: leave --allot out")
     require_name(name)
     end = None if expires is None else end_of(expires)
     with open_study(study, ledger=ledger, anchor=anchor) as opened:
@@ -203,8 +212,8 @@ def token(
             Access(file).refuse_other_role(name, role)  # type: ignore[arg-type]
         if allot is not None:
             opened.ledger.allot(name, allot, study=opened.name)
+        share = "the study's ε" if role == "custodian" else f"ε {left_shown(_allotment(opened, name))}"
         secret = Access(file, new=True).permit(name, role=role, study=study_key(opened), expires=end)  # type: ignore[arg-type]
-    share = "the study's ε" if allot is None else f"ε {allot}"
     until = "" if end is None else f", until {end}"
     typer.echo(f"{name} may ask about {opened.name} and spend {share}{until}.", err=True)
     if secret is None:
@@ -265,6 +274,16 @@ def revoke(
     with open_study(study, ledger=ledger, anchor=anchor) as opened:
         tokens.revoke(name, study=study_key(opened))
     typer.echo(f"The token of {name} no longer gives access to {opened.name}.", err=True)
+
+
+def _allotment(study: Study, analyst: str) -> Fraction:
+    """What an analyst may spend of a study; refused if they may spend nothing."""
+    allotted = study.ledger.total(study.name, analyst=analyst)
+    if not allotted:
+        raise InvalidParameter(
+            f"{analyst!r} may not spend anything of {study.name} yet: give --allot, the ε that they may spend in total"
+        )
+    return allotted
 
 
 def _file_of(access: Path) -> Access:

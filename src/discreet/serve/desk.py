@@ -14,7 +14,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
@@ -24,11 +24,12 @@ from typing import Any, cast
 from discreet.ask.query import Query, released
 from discreet.ask.questions import build
 from discreet.ask.sql import parse
-from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, shorter
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, SourceFailing, shorter
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.questions import entry_text
 from discreet.ledger.refusals import RequestTaken, VoidQuestion
+from discreet.records import is_packed
 from discreet.release.answer import Answer
 from discreet.release.discovery import DiscoveryPlan, discovery_plan
 from discreet.release.plan import REPORTS, Plan
@@ -40,9 +41,10 @@ from discreet.serve import bodies
 from discreet.serve.access import Person
 from discreet.serve.answers import answer_body, report_body, view_json, view_query
 from discreet.serve.limits import Limits
+from discreet.serve.operation.guard import Readiness
 from discreet.serve.operation.log import tell_operator
 from discreet.serve.operation.metrics import METRICS, Timed
-from discreet.serve.refusals import FAILURE, Refusal, refusal_of
+from discreet.serve.refusals import FAILING, FAILURE, UNUSABLE, Refusal, refusal_of
 from discreet.serve.schema import json_bytes
 from discreet.serve.store import Requests, ledger_id
 from discreet.serve.studies import curve, discovery_cost, discovery_json, discovery_plan_json, study_json
@@ -76,22 +78,29 @@ class Desk:
 
     def __init__(self, studies: Mapping[str, Study], requests: Requests, limits: Limits) -> None:
         self._studies, self._requests, self._limits = dict(studies), requests, limits
-        self._keys = {name: study_key(study) for name, study in studies.items()}
-        self._discovering = threading.Lock()
+        self._discovering = {name: threading.Lock() for name in studies}
         for study in self._studies.values():
             study.schema  # noqa: B018 - opened before the threads start, so that they share it
+        self._keys = {name: study_key(study) for name, study in studies.items()}  # creates ledgers
 
     def studies(self, person: Person) -> bodies.Studies:
         seats = [self._seat(person, name) for name in self._names(person)]
         described = [study_json(seat, person, discovers=self._limits.discovery) for seat in seats]
         return {"name": person.name, "role": person.role, "studies": described}
 
-    def metrics(self, person: Person | None) -> str:
+    @property
+    def names(self) -> list[str]:
+        """The names of the studies."""
+        return list(self._studies)
+
+    def metrics(self, person: Person | None, ready: Readiness) -> str:
         """The metrics, with the budgets of a custodian's studies; for the metrics key (no person), of all studies."""
         if person is not None and person.role != "custodian":
             raise Refusal(403, "Only custodians may read the metrics.", "GET /studies shows what is left for you.")
         names = self._studies if person is None else self._names(person)
-        return METRICS.text({name: self._studies[name] for name in names})
+        results = [(check, passes) for check, passes in ready.results(anew=True) if check.study in ("", *names)]
+        heads = {check.study: check.value for check, passes in results if passes and check.part == "ledger"}
+        return METRICS.text(heads, {(check.part, check.study): passes for check, passes in results})
 
     def plan(self, person: Person, question: bodies.Question) -> bytes:
         plan = self._plan_question(person, question)
@@ -136,13 +145,16 @@ class Desk:
     def discover(self, person: Person, question: bodies.DiscoveryQuestion) -> bytes:
         """Run the one discovery of a study, or give the keys of the earlier discovery."""
         name = question["study"]
-        with self._discovering:  # a second request finds what the first has paid for
+        with self._discovering.get(name, nullcontext()):  # a second request finds what the first has paid for
             seat, plan = self._plan_discovery(person, question)
             columns = [column.name for column in plan.columns]
             try:
                 keys = self._studies[name].discover(*columns, epsilon=plan.epsilon, analyst=person.analyst)
             except (BudgetExceeded, QueryRefused) as error:
                 raise refusal_of(error) from None
+            except SourceFailing as error:
+                tell_operator(error, f"the discovery of study {name!r}")
+                raise FAILING from None
             except Exception as error:
                 tell_operator(error, f"the discovery of study {name!r}")
                 raise FAILURE from None
@@ -167,6 +179,9 @@ class Desk:
             if new:
                 self._requests.forget(key, name)
             raise refusal_of(error) from None
+        except SourceFailing as error:
+            tell_operator(error, f"release {name!r} of study {study!r}")
+            raise FAILING from None
         except Exception as error:
             tell_operator(error, f"release {name!r} of study {study!r}")
             raise FAILURE from None
@@ -274,7 +289,7 @@ class Desk:
         ledger = self._studies[study].ledger
         if view and "report" not in view:
             content = content or ledger.answer(study=study, request_id=name)
-        if content is None:
+        if content is None or not is_packed(content):  # the repeat of a report, whose table was not kept in time
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
         return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
@@ -306,7 +321,7 @@ def _planning(study: str) -> Iterator[None]:
         yield
     except DiscreetError as error:
         refusal = refusal_of(error)
-        if refusal is FAILURE:
+        if refusal in (FAILURE, UNUSABLE):
             tell_operator(error, f"a plan of study {study!r}")
         raise refusal from None
 

@@ -3,17 +3,13 @@
     an answer is sent at  arrival + k·quantum,  with the smallest k for which it is ready
 
 so the time of an answer reveals little more than k: see `app`. `server` enforces the limits of time and connections,
-the desk those of a question, and this module the others.
+the desk those of a question, `lanes` what is worked on at the same time, and this module the others.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,15 +19,13 @@ from discreet.errors import InvalidParameter
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import LONGEST, too_long
 
-_WAITING = 4  # waiting requests of a person for each that is processed: a page sends three at once when it opens
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     quantum: float = 0.25  # seconds; with 0, answers are sent when they are ready
     rate: float = 20.0  # requests of one person per second, on average
     burst: int = 40  # requests of one person at once, after a pause
-    at_once: int = 2  # requests of one person that are processed or sent at the same time
+    at_once: int = 2  # requests of one person and one lane that are processed or sent at the same time
     releases_per_day: int = 1_000  # of one person, with free repeats: each new id takes a row of `discreet.requests`
     patience: float = 10.0  # seconds for a request to arrive, for a client to read something, for an idle connection
     pace: int = 16 * 1024  # bytes per second that a client must read on average, after the first `patience`
@@ -39,7 +33,7 @@ class Limits:
     grace: float = 30.0  # seconds for requests to finish when the server stops; then their statements are interrupted
     connections: int = 500  # open; another one closes the connection that has waited longest for its request
     per_address: int | None = None  # open connections from one address; None behind a proxy, which hides addresses
-    threads: int = 8  # plans and releases that are processed at the same time; short work has other threads
+    threads: int = 8  # plans, and releases of each study, that are processed at the same time
     most_numbers: int = 100_000  # numbers in an answer, each with its interval
     least_epsilon: Fraction = Fraction(1, 10_000)  # of a charged question: a total of 1 pays for at most 10,000 of them
     discovery: bool = False  # whether analysts may run the one discovery of a study, which spends its δ
@@ -69,37 +63,6 @@ class Rate:
             left = min(self._burst, left + (now - then) * self._rate)
             self._buckets[name] = (left - 1 if left >= 1 else left), now
         return left >= 1
-
-
-class Turns:
-    """A few requests of each person are processed at the same time, a few more wait, and the rest are refused."""
-
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._counts: Counter[str] = Counter()
-        self._turns: dict[str, asyncio.Semaphore] = {}
-
-    @contextmanager
-    def standing(self, name: str) -> Iterator[None]:
-        """A place in the person's queue while the request lasts, or a `Refusal`."""
-        most = self._at_once * (1 + _WAITING)
-        if self._counts[name] >= most:
-            raise Refusal(
-                429,
-                f"This token already has {most} requests in progress or waiting.",
-                "Wait for the answers, then ask again; nothing was spent.",
-            )
-        self._counts[name] += 1
-        try:
-            yield
-        finally:
-            self._counts[name] -= 1
-            if not self._counts[name]:
-                del self._counts[name]
-                self._turns.pop(name, None)
-
-    def turn(self, name: str) -> asyncio.Semaphore:
-        return self._turns.setdefault(name, asyncio.Semaphore(self._at_once))
 
 
 async def read_body(request: Request) -> bytes:

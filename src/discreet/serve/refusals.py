@@ -6,7 +6,7 @@ byte: the error may depend on the data, so only the operator's log has its kind 
 
 from __future__ import annotations
 
-from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, SourceUnusable
 from discreet.ledger.refusals import RequestTaken, VoidQuestion
 
 
@@ -28,6 +28,20 @@ FAILURE = Refusal(
     "Ask again with the same request_id, at no further cost; if it fails again, tell the custodian.",
 )
 
+UNUSABLE = Refusal(
+    400,
+    "The data is not there as the study declares it.",
+    "Tell the custodian, who finds the reason in the server's log; nothing was spent.",
+)
+"""Its words would name files, tables and hosts."""
+
+
+FAILING = Refusal(
+    503,
+    "The data of this study cannot be asked now, or took too long to answer this question.",
+    "Nothing was spent. Ask again later with the same request_id; the custodian's log says why.",
+)
+
 _STATUSES: dict[type[DiscreetError], tuple[int, str]] = {
     RequestTaken: (409, "Use a new request_id; nothing was spent."),
     InvalidParameter: (400, "Correct the parameter; nothing was spent."),
@@ -41,6 +55,8 @@ def refusal_of(error: Exception) -> Refusal:
     """The refusal for an error before the spend; `FAILURE` for an unexpected error."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, SourceUnusable):
+        return UNUSABLE
     for kind, (status, advice) in _STATUSES.items():
         if isinstance(error, kind):
             return Refusal(status, str(error), advice)

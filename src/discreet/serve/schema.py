@@ -7,7 +7,6 @@ accepts NaN and Infinity, keeps the last of two equal names, and follows any dep
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -16,7 +15,6 @@ from typing import (
     Annotated,
     Any,
     Literal,
-    NoReturn,
     NotRequired,
     TypeVar,
     Union,
@@ -26,6 +24,7 @@ from typing import (
     is_typeddict,
 )
 
+from discreet.outside import Unreadable, read_json
 from discreet.serve import bodies
 from discreet.serve.bodies import FORMATS, NOT_BOTH, ONE_OF
 from discreet.serve.refusals import Refusal
@@ -161,9 +160,7 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-_LONGEST_NUMBER = 100
+_MOST_DIGITS = 100  # characters of a number
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -174,23 +171,13 @@ def parse_json(body: bytes) -> dict[str, Any]:
     """
     if len(body) > LONGEST:
         raise too_long()
-    depth = deepest = 0
-    for byte in _TEXT.sub(b"", body):
-        depth += _STEP.get(byte, 0)
-        deepest = max(deepest, depth)
-    if deepest > DEEPEST:
-        raise _body_refusal(f"A body must not have more than {DEEPEST} levels.")
     try:
-        content = json.loads(
-            body.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_constant=_infinite,
-            parse_float=_decimal,
-            parse_int=lambda text: int(_short(text)),
-        )
+        content = read_json(body, deepest=DEEPEST, digits=_MOST_DIGITS, real=_decimal)
         json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # refuses half of a surrogate pair
-    except (ValueError, RecursionError):  # of json, and of UTF-8
-        raise _body_refusal("The body is not JSON.") from None
+    except Unreadable as reason:
+        raise _body_refusal(f"The body cannot be read: {reason}.") from None
+    except ValueError:
+        raise _body_refusal("The body cannot be read: it must be JSON in UTF-8.") from None
     if not isinstance(content, dict):
         raise _body_refusal("The body must be a JSON object.")
     return content
@@ -200,28 +187,11 @@ def too_long() -> Refusal:
     return Refusal(413, f"A body can have at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise _body_refusal("A name must not occur twice in an object.")
-    return content
-
-
-def _infinite(_: str) -> NoReturn:
-    raise _body_refusal("A number must be finite.")
-
-
 def _decimal(text: str) -> Decimal:
     try:
-        return Decimal(_short(text))
+        return Decimal(text)
     except InvalidOperation:
-        _infinite(text)
-
-
-def _short(text: str) -> str:
-    if len(text) > _LONGEST_NUMBER:
-        raise _body_refusal(f"A number can have at most {_LONGEST_NUMBER} characters.")
-    return text
+        raise Unreadable("a number must be finite") from None
 
 
 def _body_refusal(error: str) -> Refusal:

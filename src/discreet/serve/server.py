@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import re
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -41,6 +42,17 @@ from discreet.serve.schema import json_bytes
 from discreet.serve.store import REQUESTS
 
 _HEADER_BYTES = 16 * 1024
+
+_HEAD = re.compile(rb".*?\n\r?\n", re.DOTALL)
+"""The head of a request: up to what h11 takes for an empty line."""
+
+_UNCLEAR = re.compile(
+    rb"(?<!\r)\n|\r(?!\n)"  # a line that ends without CR or without LF
+    rb"|\n[ \t]"  # a header in several lines
+    rb"|\ncontent-length:(?![ \t]*[0-9]+[ \t]*\r)|\ncontent-length:.*\ncontent-length:",  # anything but one length
+    re.IGNORECASE | re.DOTALL,
+)
+"""What h11 accepts in a head, and another reader on the way may read otherwise [RFC9112]."""
 
 _LATE = Refusal(408, "The request did not arrive in time.", "Send it again; nothing was spent.")
 _FULL = Refusal(503, "All connections are in use.", "Try again in a moment; nothing was spent.")
@@ -83,10 +95,12 @@ class Endpoint:
             )
 
 
-def open_studies(paths: Sequence[Path], ledger: str | None = None, anchor: str | None = None) -> dict[str, Study]:
+def open_studies(
+    paths: Sequence[Path], ledger: str | None = None, anchor: str | None = None, time_limit: str | None = None
+) -> dict[str, Study]:
     studies: dict[str, Study] = {}
     for path in paths:
-        study = open_study(path, ledger=ledger, anchor=anchor)
+        study = open_study(path, ledger=ledger, anchor=anchor, time_limit=time_limit)
         if (name := study.name) in studies:
             raise InvalidParameter(f"studies must have different names, got {name!r} twice: rename one of the files")
         studies[study.name] = study
@@ -145,6 +159,15 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         if self.is_idle:
             self.is_idle, self.since = False, time.monotonic()
         super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Read the next request, whose head h11 alone would read more kindly than a proxy may."""
+        is_new = self.conn.their_state is h11.IDLE
+        head = _HEAD.match(self.conn.trailing_data[0]) if is_new else None
+        if head is not None and _UNCLEAR.search(head[0]):
+            self._refuse(_FOREIGN)
+        else:
+            super().handle_events()
 
     def on_response_complete(self) -> None:
         self.is_idle, self.since = True, time.monotonic()

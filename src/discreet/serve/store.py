@@ -7,6 +7,7 @@ a revoked token is refused at once and a missing file lets nobody in. `Access` i
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,16 +16,37 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, ClassVar
 
-from discreet.errors import EngineFailed, InvalidParameter
+from discreet.errors import EngineFailed, InvalidParameter, errno_code
 from discreet.ledger.anchor import building_name, private_file
+from discreet.outside import read_json
 from discreet.serve.bodies import REQUEST_ID
 from discreet.serve.refusals import Refusal
 
 REQUESTS = "discreet.requests"  # beside the file of tokens
 _VERSION = 2
+_SPARE = 4 * 2**20  # bytes that must be free for a server to be ready
 _PATIENCE = 10.0  # seconds to wait for another process
+
+
+_ERRNOS = {
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
+    errno.EDQUOT: sqlite3.SQLITE_FULL,
+    errno.EACCES: sqlite3.SQLITE_READONLY,
+    errno.EPERM: sqlite3.SQLITE_READONLY,
+    errno.EROFS: sqlite3.SQLITE_READONLY,
+}
+
+
+def refuse_full(file: Path) -> None:
+    """Refuse a folder whose disk has no room for a store to grow, or that cannot be written."""
+    disk = os.statvfs(file.parent)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < _SPARE:
+        raise EngineFailed(f"the disk of {file.name} has less than {_SPARE >> 20} MiB left: make room")
+    if not os.access(file, os.W_OK):
+        raise EngineFailed(f"the file {file.name} cannot be written: make the file and its folder writable")
 
 
 class Store:
@@ -37,7 +59,10 @@ class Store:
         self.path = Path(path).absolute()
         self._writing = threading.Lock()  # threads of one process wait here, since SQLite would make them sleep
         if (new or self.forgetful) and not self.path.exists():
-            self._make()
+            try:
+                self._make()
+            except (sqlite3.DatabaseError, OSError) as failure:
+                raise self._translated(failure) from None
         with self.opened():
             pass
         self._held = self._connect() if self.forgetful else None  # closing the last connection would wait for the disk
@@ -61,15 +86,12 @@ class Store:
                 try:
                     yield connection
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    if connection.in_transaction:  # where the disk is full, SQLite has ended it itself
+                        connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
-        except sqlite3.OperationalError as failure:
-            if "unable to open" in str(failure):
-                raise self._unusable() from None
-            raise EngineFailed(f"the file {self.path.name} cannot be used at the moment; nothing was changed") from None
-        except sqlite3.DatabaseError:
-            raise self._unusable() from None
+        except sqlite3.DatabaseError as failure:
+            raise self._translated(failure) from None
 
     def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
@@ -89,6 +111,30 @@ class Store:
             pass
         finally:
             building.unlink()
+
+    def _translated(self, failure: sqlite3.DatabaseError | OSError) -> EngineFailed | InvalidParameter:
+        """What a failure of SQLite or of the disk means for the operator; nothing was changed."""
+        if isinstance(failure, OSError):
+            name, number = errno_code(failure.errno or 0), _ERRNOS.get(failure.errno or 0, sqlite3.SQLITE_IOERR)
+        else:
+            name = getattr(failure, "sqlite_errorname", "")
+            number = getattr(failure, "sqlite_errorcode", 0) & 0xFF  # https://sqlite.org/rescode.html
+        if number == sqlite3.SQLITE_IOERR and not disk_usage(self.path.parent).free:  # for the file that readers share
+            number = sqlite3.SQLITE_FULL
+        match number:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                words = f"is busy: another process has held it for {_PATIENCE:g} s; ask again"
+            case sqlite3.SQLITE_FULL:
+                words = "cannot grow: its disk is full; make room"
+            case sqlite3.SQLITE_IOERR:
+                words = "cannot be used: its disk failed; repair the disk"
+            case sqlite3.SQLITE_READONLY:
+                words = "cannot be written: make the file, its folder and their disk writable"
+            case sqlite3.SQLITE_CANTOPEN if os.path.exists(self.path):
+                words = "cannot be opened: make the file and its folder accessible, and their disk writable"
+            case _:
+                return self._unusable()
+        return EngineFailed(f"the file {self.path.name} {words}", code=name)
 
     def _unusable(self) -> InvalidParameter:
         return InvalidParameter(
@@ -151,7 +197,7 @@ CREATE TABLE request (
         with self.opened() as file:
             statement = "SELECT view, content FROM request WHERE study = ? AND id = ?"
             row = file.execute(statement, (study, name)).fetchone()
-        return None if row is None else (json.loads(row[0]), row[1])
+        return None if row is None else (read_json(row[0]), row[1])
 
 
 def ledger_id(owner: str, request_id: object) -> str:

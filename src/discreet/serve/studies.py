@@ -14,13 +14,14 @@ from discreet.formats import or_null
 from discreet.parameters import UNIT
 from discreet.release.discovery import Discovered, DiscoveryPlan, meaning
 from discreet.release.plan import Plan
+from discreet.release.split import scaled
 from discreet.release.study import Study
+from discreet.release.work import CURVE
 from discreet.serve import bodies
 from discreet.serve.access import Person
 from discreet.show.json import body_of
 
 _FIRST_KEYS = 20  # most keys of a column in the list of studies
-_POINTS = 13
 _DECADES = 3  # a slider ranges from a thousandth of the analyst's share, or of the total, to all of it
 _SIZE = 1_000  # group size for which a slider shows the error of a mean, unless the client gives one
 
@@ -65,13 +66,11 @@ def curve(plan: Plan, person: Person) -> bodies.Curve:
     """The error of each released number at values of ε in even ratios; null if it has no error to show."""
     study, size = plan.study, plan.size or _SIZE
     total = study.ledger.total(study.name, analyst=person.analyst) or study.policy.epsilon
-    ratio = 10 ** (_DECADES / (_POINTS - 1))
+    ratio = 10 ** (_DECADES / (CURVE - 1))
     points: list[bodies.Point] = []
-    for step in range(1 - _POINTS, 1):
+    for step in range(1 - CURVE, 1):
         epsilon = max(UNIT, total * Fraction(f"{ratio**step:.6g}"))
-        shares = tuple(replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares)
-        other = replace(plan, epsilon=epsilon, shares=shares, size=size)
-        points.append({"epsilon": float(epsilon), "reach": _reaches(other)})
+        points.append({"epsilon": float(epsilon), "reach": _reaches(replace(scaled(plan, epsilon), size=size))})
     return {"size": size, "points": points}
 
 

@@ -30,10 +30,12 @@ from discreet.errors import InvalidParameter
 from discreet.files.answer_file import AnswerFile
 from discreet.files.writer import NOTHING, Kept, write
 from discreet.ledger.chain import Entry, in_epsilon
+from discreet.outside import read_fraction
 from discreet.parameters import quote
 from discreet.records import software
 from discreet.release.answer import Answer
 from discreet.release.plan import Plan
+from discreet.release.public_size import public_size
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
 from discreet.release.statistics.counts import KnownCount
@@ -167,12 +169,11 @@ def of(value: object) -> Card:
         case Study():
             from discreet.verify.certificate import COVERS
 
-            parameters = {"epsilon": decimal(value.ledger.total(value.name)), "delta": _delta(value)}
-            head = value.ledger.recent(value.name, last=1)[-1]
+            parameters = {"epsilon": decimal(value.budget.total), "delta": _delta(value)}
+            head = value.budget.head
             return _card(value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=COVERS)
         case Answer(plan=Plan() | ReportPlan() as plan) | AnswerFile(plan=plan) | Report(plan=plan):
-            entry = plan.study.ledger.entry(value.entry, study=plan.study.name)
-            head = entry or plan.study.ledger.recent(plan.study.name, last=1)[-1]
+            head = plan.study.budget.entry(value.entry) or plan.study.budget.head
             discovery = value.record.get("discovered", {"delta": "0"})
             parameters = {"epsilon": decimal(value.epsilon), "delta": discovery["delta"]}
             return _card(plan.study, parameters, head, mechanisms=_mechanisms(plan))
@@ -181,7 +182,7 @@ def of(value: object) -> Card:
 
 def _card(study: Study, parameters: dict[str, str], head: Entry, **implementation: Any) -> Card:
     policy = study.policy
-    pure = Fraction(parameters["delta"]) == 0
+    pure = read_fraction(parameters["delta"]) == 0
     replaced = policy.neighbors == "change-one"
     content = {
         "discreet card": _FORMAT,
@@ -223,7 +224,7 @@ def _public(study: Study) -> list[str]:
         "names, bounds, keys and bins of the declared columns",
         "every released question, its ε, and what is left of the total",
     ]
-    if study.policy.neighbors == "change-one" and study.engine.public_size:
+    if public_size(study.policy, study.engine).value:
         facts.append("the number of units")
     return facts
 
@@ -344,7 +345,7 @@ def _mechanism_rows(implementation: dict[str, Any]) -> Iterator[tuple[str, str]]
 def _proof_text(proof: dict[str, Any]) -> str:
     if "proved_loss" not in proof:
         return ""
-    slack = Fraction(proof["epsilon"]) - Fraction(proof["proved_loss"])
+    slack = read_fraction(proof["epsilon"]) - read_fraction(proof["proved_loss"])
     return f"; proved loss: at most ε{'' if slack == 0 else f' − {float(slack):.1g}'}"
 
 

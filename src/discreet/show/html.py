@@ -86,7 +86,8 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _report_plan(plan: ReportPlan) -> Iterator[str]:
-    return _plan_parts(plan, (0,), measured_text(plan), f"{plan.agreement} Nothing was read, nothing is spent.")
+    words = " ".join([plan.agreement, *plan.notes, "Nothing was read, nothing is spent."])
+    return _plan_parts(plan, (0,), measured_text(plan), words)
 
 
 def _plan_parts(plan: Plan | ReportPlan, texts: Collection[int], *notes: str) -> Iterator[str]:

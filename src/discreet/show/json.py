@@ -10,6 +10,7 @@ from discreet.ask.expression import Column
 from discreet.ask.normal import text
 from discreet.ask.query import Named
 from discreet.formats import or_null, shown
+from discreet.outside import read_fraction
 
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
@@ -142,7 +143,7 @@ def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
         }
         for levels, part in plan.measured
     ]
-    return sorted(sets, key=lambda measured: -Fraction(measured["epsilon"]))
+    return sorted(sets, key=lambda measured: -read_fraction(measured["epsilon"]))
 
 
 def set_text(measured: MeasuredSet) -> str:
@@ -155,7 +156,8 @@ def set_text(measured: MeasuredSet) -> str:
 
 
 def measured_text(plan: ReportPlan) -> str:
-    sets = [f"{set_text(measured)} with ε {shown(Fraction(measured['epsilon']))}" for measured in measured_sets(plan)]
+    measured = [(set_text(one), shown(read_fraction(one["epsilon"]))) for one in measured_sets(plan)]
+    sets = [f"{text} with ε {epsilon}" for text, epsilon in measured]
     return f"measured: {', '.join(sets[:_MOST_SETS])}{', …' if len(sets) > _MOST_SETS else ''}"
 
 

@@ -24,6 +24,7 @@ from discreet.ask.normal import decimal, text
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Moment, Named, Quantiles, Query, released
 from discreet.errors import one_line
 from discreet.formats import left_shown, shown
+from discreet.outside import read_fraction
 from discreet.release.answer import Answer
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def cost(answer: Answer | Report) -> list[str]:
     ]
     keys = record.get("discovered")
     if keys is not None:
-        epsilon, delta = (shown(Fraction(keys[name])) for name in ("epsilon", "delta"))
+        epsilon, delta = (shown(read_fraction(keys[name])) for name in ("epsilon", "delta"))
         columns = ", ".join(keys["columns"])
         sentences.append(f"The keys of {columns} were discovered earlier, at (ε, δ) = ({epsilon}, {delta}).")
     return sentences
@@ -182,7 +183,7 @@ def promise(record: Mapping[str, Any]) -> Iterable[str]:
 
 def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
     """What ± means."""
-    percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
+    percent = f"{float(read_fraction(record['confidence'])) * 100:g} %"
     coverage = f"Each exact number lies within its ± in {percent} of releases."
     if record.get("simultaneous"):
         coverage = (

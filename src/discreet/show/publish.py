@@ -10,7 +10,6 @@ A file that cannot be written is refused before anything is written and, for a c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from discreet.errors import InvalidParameter
 from discreet.files.writer import new_file
 from discreet.formats import shown
+from discreet.outside import read_fraction
 from discreet.parameters import quote
 from discreet.release.answer import Answer, Decimals, decimals_by
 from discreet.show import plain, spreadsheet
@@ -90,9 +90,9 @@ def facts_of(record: Mapping[str, Any]) -> dict[str, str]:
         "Source": str(record["study"]),
         "Version of the data": str(record.get("data_version") or ""),
         "Released on": str(record.get("date", "")),
-        "ε": shown(Fraction(record["epsilon"])),
-        "δ": shown(Fraction(record.get("delta", "0"))),
+        "ε": shown(read_fraction(record["epsilon"])),
+        "δ": shown(read_fraction(record.get("delta", "0"))),
         "Neighbours": f"{record['neighbors']}, unit: {unit}",
-        "Confidence": f"{float(Fraction(record['confidence'])) * 100:g} %" if "confidence" in record else "",
+        "Confidence": f"{float(read_fraction(record['confidence'])) * 100:g} %" if "confidence" in record else "",
         "Software": str(record.get("software", "")),
     }

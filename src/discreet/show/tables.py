@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -29,6 +28,7 @@ from discreet.ask.normal import decimal, text
 from discreet.errors import InvalidParameter, one_line
 from discreet.files.writer import Kept, free, has, new_file, refuse_kept, write
 from discreet.formats import MOST_ROWS, shown
+from discreet.outside import read_fraction
 from discreet.parameters import quote
 from discreet.release.answer import Decimals, decimals_by
 from discreet.release.reports.plan import ReportPlan
@@ -306,7 +306,7 @@ def _measurement(plan: ReportPlan) -> Iterable[str]:
 
 def _sets(report: Report) -> str:
     sets = measured_sets(report.plan)
-    rows = [[set_text(cells), f"{cells['cells']:,}", shown(Fraction(cells["epsilon"]))] for cells in sets]
+    rows = [[set_text(cells), f"{cells['cells']:,}", shown(read_fraction(cells["epsilon"]))] for cells in sets]
     return f"<div class='wide'>{table(['set', 'cells', 'ε'], rows, most=None, attributes=classes)}</div>"
 
 

@@ -28,6 +28,8 @@ from flint import ctx
 from discreet.errors import InvalidParameter
 from discreet.files.writer import write
 from discreet.formats import shown
+from discreet.outside import Unreadable, read_fraction, read_json
+from discreet.parameters import exact_count, quote
 from discreet.release.plan import Plan
 from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.release import Release
@@ -184,11 +186,11 @@ def check(path: str | PathLike[str]) -> Certificate:
     try:
         if file.stat().st_size > _LARGEST_FILE:
             raise InvalidParameter(f"{file.name}: a certificate must be at most 100 MB")
-        stated = json.loads(file.read_text(encoding="utf-8"))
+        stated = read_json(file.read_bytes())
     except OSError as failure:
         raise InvalidParameter(f"{file.name} cannot be read: {failure.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidParameter(f"{file.name} must be a certificate in JSON") from None
+    except Unreadable as reason:
+        raise InvalidParameter(f"{file.name} must be a certificate in JSON: {reason}") from None
     if not isinstance(stated, dict) or stated.get("discreet certificate") != _FORMAT:
         raise InvalidParameter(f"{file.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
     certificate = _read(stated, file.name)
@@ -202,25 +204,30 @@ def check(path: str | PathLike[str]) -> Certificate:
         raise InvalidParameter(f"{file.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
     if not certificate.holds:
         loss, claimed = certificate.loss, certificate.epsilon
-        raise InvalidParameter(f"{file.name}: the loss, {loss}, exceeds the claimed ε, {claimed}")
+        raise InvalidParameter(f"{file.name}: the loss, {quote(loss)}, exceeds the claimed ε, {quote(claimed)}")
     return certificate
 
 
 def _read(stated: dict[str, Any], name: str) -> Certificate:
     try:
         parts = tuple(part_from(fields) for fields in stated["parts"])
-        about = {field: stated[field] for field in ("neighbors", "unit", "max_rows", "query", "version")}
-        certificate = Certificate(epsilon=Fraction(stated["epsilon"]), parts=parts, **about)
+        about: dict[str, Any] = {field: stated[field] for field in ("neighbors", "unit", "query", "version")}
+        if not all(isinstance(text, str) for text in about.values()):
+            raise TypeError
+        about["max_rows"] = exact_count("max_rows", stated["max_rows"])
+        certificate = Certificate(epsilon=read_fraction(stated["epsilon"]), parts=parts, **about)
+    except Unreadable as reason:
+        raise InvalidParameter(f"{name}: {reason}") from None
     except InvalidParameter:
         raise
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError):
         raise InvalidParameter(
             f"{name}: a certificate must have epsilon, neighbors, unit, max_rows and parts"
         ) from None
     if not parts or any(part.neighbors != certificate.neighbors or part.rows != certificate.max_rows for part in parts):
         raise InvalidParameter(f"{name}: all parts must have the certificate's neighbors and max_rows")
     if sum(part.epsilon for part in parts) != certificate.epsilon:
-        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {certificate.epsilon}")
+        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {quote(certificate.epsilon)}")
     return certificate
 
 

@@ -94,7 +94,7 @@ def _require_law(choices: Run, groups: list[int], part: Part) -> None:
         handicaps, exponents = [], []
         for draw, opened in choices:
             unit, costs = draw.costs(part.cells, group)
-            excess = costs - _lawful(CellCounts.of(opened)[group], draw.terms, unit, costs.size, part)
+            excess = costs - lawful(CellCounts.of(opened)[group], draw.terms, unit, costs.size, part)
             handicaps.append(excess - excess.min())
             exponents.append((unit, costs))
         points = [draw.terms[-1] and draw.terms[-1][group] for draw, _ in choices]
@@ -109,7 +109,7 @@ def _require_law(choices: Run, groups: list[int], part: Part) -> None:
         raise InvalidParameter(f"a unit moves the costs of {part.statistic} by more than their law allows")
 
 
-def _lawful(
+def lawful(
     counts: NDArray[np.int64], terms: tuple[Any, ...], unit: Fraction, cells: int, part: Part
 ) -> NDArray[np.int64]:
     """The costs of all cells by the law, in units."""

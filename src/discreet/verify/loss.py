@@ -31,7 +31,8 @@ from flint import arb
 
 from discreet.calibrate.ball import ball
 from discreet.errors import InvalidParameter
-from discreet.parameters import exact_neighbors
+from discreet.outside import read_fraction, read_json
+from discreet.parameters import exact_count, exact_neighbors
 
 Vector = tuple[Fraction, ...]
 Moves = tuple[list[Vector], list[Vector]]  # of an added or removed row, and of a row that is replaced in its group
@@ -265,19 +266,19 @@ def part_from(stated: Any) -> Part:
             statistic=str(stated["statistic"]),
             law=str(stated["law"]),
             neighbors=stated["neighbors"],
-            epsilon=Fraction(stated["epsilon"]),
-            facts={str(name): Fraction(value) for name, value in stated["facts"].items()},
-            scales=tuple(map(Fraction, stated["scales"])),
-            steps=tuple(map(Fraction, stated["steps"])),
-            **{name: int(stated[name]) for name in ("rows", "spread", "cells")},
+            epsilon=read_fraction(stated["epsilon"]),
+            facts={str(name): read_fraction(value) for name, value in stated["facts"].items()},
+            scales=tuple(map(read_fraction, stated["scales"])),
+            steps=tuple(map(read_fraction, stated["steps"])),
+            **{name: exact_count(name, stated[name]) for name in ("rows", "spread", "cells")},
         )
     except InvalidParameter:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidParameter("a certificate must list its parts with law, facts, scales and steps") from None
 
 
 def fields_of(part: Part) -> dict[str, Any]:
     """The JSON fields of a part: its inputs, and what follows from them."""
-    inputs = json.loads(json.dumps(asdict(part), default=str))  # fractions as texts
+    inputs = read_json(json.dumps(asdict(part), default=str))  # fractions as texts
     return {**inputs, "sensitivity": str(part.sensitivity), "loss": str(part.loss)}

@@ -33,6 +33,7 @@ from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
 from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.profiles.plan import LEAST, ProfilePlan
+from discreet.release.public_size import public_size
 from discreet.release.question import NotedDesign, noting_designs
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
@@ -80,7 +81,7 @@ def _parts_of_report(plan: ReportPlan) -> list[Part]:
     zeros: list[Any] = [column(np.zeros(cells, np.int64)) for _ in design.measures()]
     with recording() as draws:
         plan.drawn(Exact(zeros), lambda: Exact(0))
-    everybody = policy.neighbors == "change-one" and plan.layout.where is None and plan.study.engine.public_size
+    everybody = public_size(policy, plan.study.engine).value and plan.layout.where is None
     _take_public(draws, everybody and policy.unit_column is None, about)
     draw = _next(draws, "sums", about)
     steps = tuple(Fraction(step) for step in draw.terms[: len(sizes)])
@@ -125,8 +126,7 @@ def parts_by_share(plan: Plan) -> list[list[Part]]:
 def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Part]:
     policy, query = plan.study.policy, plan.query
     about = _about(policy, ", ".join(titles[name] for name in share.design.names), share.epsilon, plan.cells)
-    everybody = policy.neighbors == "change-one" and query.where is None and not query.groups
-    everybody &= plan.study.engine.public_size
+    everybody = public_size(policy, plan.study.engine).value and query.where is None and not query.groups
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
 

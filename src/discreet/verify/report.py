@@ -1,5 +1,7 @@
-"""What `discreet verify` shows: certificates, replays, audits and controls, computed on the reader's own machine.
+"""What `discreet verify` shows: additions, certificates, replays, audits and controls, on the reader's own machine.
 
+    additions      releases of random data on all paths: each number follows from the exact integers, which a slow
+                   reference computes from the rows, and from the noise that was drawn, at the certificate's scale
     certificates   a plan for each statistic and relation, joint questions, reports, profiles, and statistics of arrays:
                    an exact upper bound on the loss of the noise and the designs, from what the release code draws
     replays        questions about columns without any value, run again with one row changed: no integer from the engine
@@ -7,7 +9,7 @@
     audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in at most one run of 10⁹
     controls       broken mechanisms that the same audit must catch
 
-It takes about a minute, reads no real data and spends nothing.
+It takes a minute or two, reads no real data and spends nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ import pyarrow as pa
 from discreet.ask.expression import Column
 from discreet.ask.policy import Policy
 from discreet.ask.statistics import STATISTICS
-from discreet.errors import InvalidParameter
+from discreet.errors import DiscreetError, InvalidParameter
 from discreet.release.plan import Plan
 from discreet.release.profiles.plan import ProfilePlan
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.study import Study
+from discreet.verify.additions import Proof
+from discreet.verify.additions_in_memory import SHORT
 from discreet.verify.auditor import Audit, audit
 from discreet.verify.certificate import Certificate, certify
 from discreet.verify.mechanisms import EPSILON, Control, Subject, controls, subjects
@@ -68,6 +72,11 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
     parts: dict[str, Any] = {}
     passed = True
     for name, title, lines in (
+        (
+            "additions",
+            "what is released is the exact number plus the noise that was drawn",
+            _additions(),
+        ),
         ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _proofs()),
         ("replays", "columns without any value, on the engine in use, with one row changed", _replay_lines()),
         ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audit_lines()),
@@ -90,6 +99,22 @@ def certificate_line(name: str, certificate: Certificate) -> str:
     """What a certificate proves, in one line."""
     loss = "ε" if certificate.slack == 0 else f"ε − {float(certificate.slack):.1e}"
     return f"{name:<42} {certificate.neighbors:<11} the loss is at most {loss}"
+
+
+def _additions() -> Iterator[Line]:
+    proof = Proof()
+    for name, work in SHORT:
+        before, wrong = proof.numbers, ""
+        try:
+            work(proof)
+        except Exception as failure:  # of any kind: the data are random, and invented
+            wrong = str(failure) if isinstance(failure, DiscreetError) else f"{type(failure).__name__}: {failure}"
+        numbers = proof.numbers - before
+        line = f"{name:<62} {wrong or f'{numbers:>9,} numbers'}"
+        yield not wrong, line, {"name": name, "numbers": numbers, **({"refused": wrong} if wrong else {})}
+    wrong = "; ".join(proof.law.improbable())
+    line = f"{'the noise of all of these has the size of its scale':<62} {wrong or f'{proof.law.draws:>9,} draws'}"
+    yield not wrong, line, {"name": "noise", "numbers": proof.law.draws, **({"refused": wrong} if wrong else {})}
 
 
 def _proofs() -> Iterator[Line]:

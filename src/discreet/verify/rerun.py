@@ -246,7 +246,7 @@ def _rows_of(engine: Any) -> Any:
         table = relation().to_arrow_table()
         plain = [pa.string() if pa.types.is_dictionary(column.type) else column.type for column in table.schema]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
-    raise EngineFailed("the rows could not be copied for a replay; nothing was spent")
+    raise EngineFailed("the rows could not be copied for a replay: see whether memory and disk have room")
 
 
 def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:

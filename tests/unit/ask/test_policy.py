@@ -270,7 +270,7 @@ def test_a_policy_of_many_keys_prints_in_a_line(tmp_path: Path) -> None:
     [
         (
             {"agee": {}},
-            "columns.agee: the data has no such column of numbers, texts, dates or truth values; did you mean age?",
+            "columns.agee: the data has no such column; did you mean age?",
         ),
         ({"age": {"bounds": [date(2020, 1, 1), date(2021, 1, 1)]}}, "columns.age.bounds: they must be of the column's"),
         ({"name": {"bounds": [0, 1], "keys": ["a"]}}, "columns.name.keys: a key must be a finite number"),

@@ -8,11 +8,11 @@ from datetime import date, datetime
 import duckdb
 import pytest
 
-import reference
 from discreet import Policy, QueryRefused, Study
 from discreet.ask.declared import Declared
 from discreet.ask.expression import Cast, Column, ColumnType
 from discreet.ask.scope import column_under
+from discreet.verify import reference
 from studies import Paper, select
 
 FIELDS = ("age", "born", "level", "size")

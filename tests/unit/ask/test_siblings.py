@@ -51,3 +51,28 @@ def test_init_makes_no_second_budget_without_a_word(folder):
     assert "--another-budget" in refused.err
     assert told in plan.out.replace("\n", " ")
     assert told in release.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "are_two"),
+    [
+        ('study = "people"', 'study = "people"', True),  # a name means something within one ledger
+        ('study = "people"\nledger = "one.ledger"', 'study = "people"\nledger = "./one.ledger"', False),
+        ('study = "people"\nledger = "one.ledger"', 'study = "people"\nledger = "two.ledger"', True),
+    ],
+)
+def test_one_study_in_one_ledger_is_one_budget_and_anything_else_is_two(folder, first, second, are_two):
+    for name, keys in (("first", first), ("second", second)):
+        (folder / f"{name}.toml").write_text(f"{keys}\n{STUDY.format('people.parquet')}")
+    with discreet.open(folder / "first.toml") as one, discreet.open(folder / "second.toml") as two:
+        assert (one.siblings, two.siblings) == ((("second.toml",), ("first.toml",)) if are_two else ((), ()))
+        assert ("releases add up" in repr(one)) is are_two
+        one.sql("SELECT sum(age) FROM people", epsilon="0.75").release()
+        assert two.spent == (0 if are_two else one.spent)
+
+
+def test_a_ledger_in_the_environment_is_that_of_both(folder, monkeypatch):
+    monkeypatch.setenv("DISCREET_LEDGER", str(folder / "shared.ledger"))
+    for name, study in (("first", "people"), ("second", "people"), ("third", "others")):
+        (folder / f"{name}.toml").write_text(f'study = "{study}"\n{STUDY.format("people.parquet")}')
+    assert siblings(folder / "first.toml", str(folder / "people.parquet")) == ("third.toml",)

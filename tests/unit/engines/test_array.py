@@ -9,12 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import reference
 from discreet.ask import expression as ask
 from discreet.calibrate.grid import ValueGrid, value_grid
 from discreet.engines import array as engine
 from discreet.engines.array import Bins, Column, column
 from discreet.errors import InvalidParameter
+from discreet.verify import reference
 
 UNIT = value_grid((Fraction(0), Fraction(1)), bits=3)
 """Steps of an eighth."""

@@ -3,6 +3,7 @@
 import gzip
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.ask import expression as ask
@@ -75,7 +76,7 @@ def test_a_first_line_that_is_no_utf_8_is_refused_with_the_way_to_convert_it(tmp
     with pytest.raises(InvalidParameter, match=r"^a.csv must be UTF-8 text; .*iconv"):
         DuckDB(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes("name,n\ncanary é,1\nann,1\n".encode("latin-1"))
-    assert counts(tmp_path / "a.csv", "name") == [1, 1]  # of the lines, those of which a cell that is asked for is text
+    assert counts(tmp_path / "a.csv", "name") == [2, 1]  # elsewhere the cell is missing, and its row stays
 
 
 def test_folders_write_columns_of_texts(tmp_path):
@@ -86,6 +87,30 @@ def test_folders_write_columns_of_texts(tmp_path):
     (tmp_path / "json" / "year=2023").mkdir(parents=True)
     (tmp_path / "json" / "year=2023" / "a.jsonl").write_text('{"x": 1}\n{"y": 1}\n')
     assert counts(tmp_path / "json", "x", "year") == [2, 1, 2]
+
+
+def test_columns_of_folders_have_the_texts_that_duckdb_reads_for_parquet(tmp_path):
+    values = ["2024", "a%20b", "%C3%A9", "NULL", "a+b", "100%", "__HIVE_DEFAULT_PARTITION__", "é"]
+    for value in values:
+        for suffix in ("csv", "jsonl", "parquet"):
+            (tmp_path / suffix / f"part={value}").mkdir(parents=True)
+        (tmp_path / "csv" / f"part={value}" / "a.csv").write_text("x\n1\n")
+        (tmp_path / "jsonl" / f"part={value}" / "a.jsonl").write_text('{"x": 1}\n')
+        pq.write_table(pa.table({"x": [1]}), tmp_path / "parquet" / f"part={value}" / "a.parquet")
+    part = ask.Column("part", "text")
+    found = [
+        DuckDB(tmp_path / suffix, Layout(("x", "part"))).discover(part, None, 1).reveal()
+        for suffix in ("csv", "jsonl", "parquet")
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[2].keys() == {"2024", "a b", "é", "NULL", "a+b", "100%"}
+
+
+def test_an_encoding_may_be_declared_for_files_in_folders(tmp_path):
+    (tmp_path / "csv" / "year=2024").mkdir(parents=True)
+    (tmp_path / "csv" / "year=2024" / "a.csv").write_bytes(b"x\ncaf\xe9\n")
+    engine = DuckDB(tmp_path / "csv", Layout(("x", "year"), encoding="latin-1"))
+    assert engine.discover(ask.Column("x", "text"), None, 1).reveal() == {"café": 1}
 
 
 def test_keys_of_json_may_hold_anything(tmp_path):
@@ -103,10 +128,35 @@ def test_blocks_that_end_within_quotes_are_read_on(tmp_path, monkeypatch):
     (tmp_path / "ends.csv").write_bytes(b'x,y\r\n"a ""b""\n",""\n')
     for size in range(1, 30):
         monkeypatch.setattr(textfiles, "_BLOCK", size)
-        textfiles.csv_rows([tmp_path / "sound.csv"], textfiles.Layout(), False, None)
+        textfiles.csv_rows([tmp_path / "sound.csv"], textfiles.Layout(), False)
         for name in ("beside", "open", "ends"):
             with pytest.raises(InvalidParameter, match="could hide another"):
-                textfiles.csv_rows([tmp_path / f"{name}.csv"], textfiles.Layout(), False, None)
+                textfiles.csv_rows([tmp_path / f"{name}.csv"], textfiles.Layout(), False)
+
+
+MESSY = [
+    b"1,a", b"", b"2", b"3,b,c", b'4,"c\n,""d"""', b'"5\n\n\n",e', b"6,f\xff", b"\xff\xff", b"\xff,\xff,\xff", b",",
+    b'"",""', b"7," + b"g" * 50, b'"' + b"8\n" * 30 + b'",h', b"9,i", b"10,\xc3\xa9", b'"11,\n",\0',
+]  # fmt: skip
+"""Lines: those with two cells of at most 40 bytes together are rows."""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("ends", [0, 1])
+def test_a_file_has_the_same_rows_wherever_its_blocks_end(tmp_path, monkeypatch, start, end, ends):
+    monkeypatch.setattr(textfiles, "LONGEST_LINE", 40)
+    (tmp_path / "a.csv").write_bytes(start + end.join([b"x,y", *MESSY]) + end * ends)
+    (tmp_path / "b.csv").write_bytes(start + end.join([b"x", *[b"1", b"", b"2"] * 9]) + end * ends)
+    (tmp_path / "a.jsonl").write_bytes(start + end.join([b'{"x": "\xc3\xa9"}', b"", b'{"x": 1}'] * 9) + end * ends)
+    expected = {"1": 1, "5\n\n\n": 1, "6": 1, "9": 1, "10": 1, "11,\n": 1, "4": 1}
+    for size in (1, 2, 3, 5, 8, 13, 21, 34, 55, 2**22):
+        monkeypatch.setattr(textfiles, "_BLOCK", size)
+        found = DuckDB(tmp_path / "a.csv").discover(ask.Column("x", "text"), None, 1).reveal()
+        assert found == expected, size
+        assert counts(tmp_path / "a.csv", "x", "y") == [9, 7, 6], size
+        assert counts(tmp_path / "b.csv", "x") == [27, 18], size
+        assert counts(tmp_path / "a.jsonl", "x") == [18, 18], size
 
 
 @pytest.mark.parametrize(

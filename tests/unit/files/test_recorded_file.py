@@ -13,7 +13,9 @@ def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):
     def write(_draft):
         raise ValueError("canary")
 
-    with pytest.raises(EngineFailed, match=r"^cells\.parquet could not be made \(ValueError\)$") as caught:
+    with pytest.raises(
+        EngineFailed, match=r"^cells\.parquet could not be made, since its rows could not be written \(ValueError\)"
+    ) as caught:
         released(tmp_path / "cells.parquet", write, None)
     assert caught.value.__context__ is None
     assert list(tmp_path.iterdir()) == []

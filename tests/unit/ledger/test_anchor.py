@@ -120,3 +120,28 @@ def test_threads_lose_no_head(file):
         "all": 29,
         **{f"s{number}": 29 for number in range(6)},
     }
+
+
+def test_a_content_that_is_read_while_another_thread_reads_one_gives_its_own_heads(file):
+    """TRUST 6: otherwise a ledger is compared with the heads of another moment, or of a restored copy."""
+    contents = {}
+    for count in (1, 2):
+        file.advance(head("s", count))
+        contents[count] = file.path.read_bytes()
+
+    class Interrupted(AnchorFile):
+        """What is known is replaced by another thread as soon as it is known."""
+
+        @property
+        def _known(self):
+            return self.kept
+
+        @_known.setter
+        def _known(self, known):
+            self.kept = known
+            if known[0] == contents[1]:
+                other = threading.Thread(target=self.parse, args=[contents[2]])
+                other.start()
+                other.join()
+
+    assert Interrupted(file.path).parse(contents[1])[0].heads["s"].count == 1

@@ -62,7 +62,7 @@ def test_no_password_is_shown(tmp_path):
         discreet.open(folder / "study.toml")
     (folder / "discreet.anchor").unlink()
     AnchorFile(folder / "discreet.anchor").create(Anchor(ledger="x", schema=""))
-    with pytest.raises(EngineFailed, match="did not answer") as unheard:
+    with pytest.raises(EngineFailed, match="its host is unknown") as unheard:
         discreet.open(folder / "study.toml")
     with pytest.raises(InvalidParameter, match="a text") as odd:
         Policy(source="x.csv", epsilon=1, columns={"age": {}}, ledger=f"{SERVER}\0")
@@ -87,13 +87,13 @@ def test_no_password_is_shown(tmp_path):
 def test_a_named_file_is_made_but_no_second_budget_by_the_way(tmp_path, monkeypatch):
     folder = study_in(tmp_path, f'study = "x"\nledger = "kept/study.ledger"\nanchor = "study.anchor"\n{POLICY}')
     (folder / "kept").mkdir()
-    discreet.open(folder / "study.toml").close()
+    discreet.open(folder / "study.toml").ledger.close()
     assert {file.name for file in folder.iterdir()} >= {"study.anchor"}
     assert (folder / "kept" / "study.ledger").exists()
     assert not (folder / "study.ledger").exists()
 
     (folder / "study.toml").write_text(f'study = "x"\n{POLICY}', "utf-8")
-    discreet.open(folder / "study.toml").close()
+    discreet.open(folder / "study.toml").ledger.close()
     monkeypatch.setenv("DISCREET_LEDGER", str(folder / "fresh.ledger"))
     with pytest.raises(InvalidParameter, match="new budget"):
         discreet.open(folder / "study.toml")

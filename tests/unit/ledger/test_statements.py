@@ -263,7 +263,7 @@ def test_a_lost_reply_is_spent_once(ledger, monkeypatch):
         return rows
 
     monkeypatch.setattr(database, "_execute", lost)
-    with pytest.raises(EngineFailed, match="ask again with the same request id"):
+    with pytest.raises(EngineFailed, match="ask again with the same request_id"):
         ledger.spend("r", "q", "0.1", study="s", data_version="1")
     monkeypatch.undo()
     grant = ledger.spend("r", "q", "0.1", study="s", data_version="1")

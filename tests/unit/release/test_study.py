@@ -43,20 +43,22 @@ def test_a_study_opens_from_its_file_with_a_ledger_beside_it(folder):
 def test_a_ledger_elsewhere_can_be_named(folder, tmp_path):
     with discreet.open(folder / "study.toml", ledger=tmp_path / "other.ledger") as study:
         assert study.remaining == 1
+        assert not (tmp_path / "other.ledger").exists()
+        study.sql(select("avg(age)"), epsilon="0.7").release()
     assert (tmp_path / "other.ledger").exists()
     with Ledger.open(tmp_path / "other.ledger") as ledger:
         assert ledger.studies() == ["study"]
 
 
 def test_a_total_stands_for_ever(folder):
-    discreet.open(folder / "study.toml").close()
+    discreet.open(folder / "study.toml").ledger.close()
     (folder / "study.toml").write_text(TOML.replace('"1"', '"2"'))
     with pytest.raises(InvalidParameter, match="policy must be 1, what the ledger was created with, got 2"):
         discreet.open(folder / "study.toml")
 
 
 def test_a_ledger_that_was_lost_is_no_fresh_budget(folder):
-    discreet.open(folder / "study.toml").close()
+    discreet.open(folder / "study.toml").ledger.close()
     (folder / "study.ledger").unlink()
     with pytest.raises(LedgerDamaged):
         discreet.open(folder / "study.toml")

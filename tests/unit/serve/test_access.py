@@ -140,8 +140,12 @@ def test_a_token_ends_with_its_time(access, monkeypatch):
     assert access.person(token) is None
     assert access.names() == []
     assert [(line.state, line.expires) for line in access.lines()] == [("expired", "2026-11-20T00:00:00Z")]
+    with pytest.raises(InvalidParameter, match="has expired, and a new one would expire at once: give --expires"):
+        access.rotate("ann")
     renewed = access.rotate("ann", expires="2026-12-01T00:00:00Z")
     assert access.person(token) is None
+    renewed = access.rotate("ann")
+    assert [line.expires for line in access.lines()] == ["2026-12-01T00:00:00Z"]
     assert access.person(renewed).studies == {"people"}
     at("2026-12-02T00:00:00Z")
     again = access.permit(

@@ -13,6 +13,7 @@ from discreet.errors import DiscreetError, InvalidParameter
 from discreet.serve.access import Access
 from discreet.serve.command import app
 from serving import BY_COUNTY, process, written
+from waiting import PATIENCE
 
 
 def said(*arguments):
@@ -43,7 +44,7 @@ def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
         with discreet.connect(server.url, again) as remote:
             assert float(remote.remaining) == 0.4  # what was spent stays spent, whatever the token
         server.popen.send_signal(signal.SIGINT)
-        server.popen.wait(20)
+        server.popen.wait(PATIENCE)
         log = server.log.read_text("utf-8")
         assert "ann POST '/release' 200" in log
         assert "Traceback" not in log
@@ -57,6 +58,23 @@ def test_a_second_study_needs_no_second_token(tmp_path):
     more = said("token", "ann", "--study", other, "--allot", "0.25")
     assert "already has a token" in more.output
     assert "discreet_" not in more.stdout
+
+
+def test_the_end_of_a_token_is_changed_without_its_allotment(tmp_path):
+    policy, access = written(tmp_path), tmp_path / "discreet.access"
+    said("token", "ann", "--study", policy, "--allot", "0.5")
+    longer = said("token", "ann", "--study", policy, "--expires", "2999-01-01")
+    assert "spend ε 0.5, until 2999-01-02" in longer.output
+    assert "already has a token" in longer.output
+    assert [line.expires for line in Access(access).lines()] == ["2999-01-02T00:00:00Z"]
+    said("rotate", "ann", "--access", access)
+    assert [line.expires for line in Access(access).lines()] == ["2999-01-02T00:00:00Z"]
+    said("revoke", "ann", "--access", access)
+    anew = said("token", "ann", "--study", policy).stdout.strip()
+    assert Access(access).person(anew).name == "ann"
+    with pytest.raises(InvalidParameter, match=r"'bob' may not spend anything of people yet: give --allot"):
+        said("token", "bob", "--study", policy, "--expires", "90d")
+    assert [line.name for line in Access(access).lines()] == ["ann"]
 
 
 def test_tokens_are_listed_replaced_and_changed_by_study(tmp_path):

@@ -66,6 +66,31 @@ def test_another_analyst_has_the_same_report_free(site):
     assert site.client("bob").get(f"/reports/{question['request_id']}").json() == response
 
 
+def test_a_table_of_another_analysts_report_is_free_noted_and_without_its_title(site):
+    site.client().post("/report", json=question_body(epsilon="0.36", title="Layoffs"))
+    before, question = site.study.spent, body(sql=BY_COUNTY, epsilon="0.36", request_id="table")
+    plan = site.client("bob").post("/plan", json=body(sql=BY_COUNTY, epsilon="0.36", request_id=None)).text
+    assert "released before: free" in plan
+    response = site.client("bob").post("/release", json=question)
+    assert "Layoffs" not in plan + response.text
+    assert "ann:" not in response.text
+    entries = [entry for entry in site.study.ledger.entries("people") if entry.request_id == "bob:table"]
+    assert [(entry.kind, entry.analyst, entry.amount) for entry in entries] == [("repeat", "bob", 0)]
+    assert site.client("bob").post("/release", json=question).json()["id"] == "bob:table"
+    assert site.client("bob").get("/releases/table").json()["record"] == response.json()["record"]
+    assert site.study.spent == before
+
+
+def test_a_repeat_of_a_table_that_was_not_kept_in_time_is_answered_when_it_is_asked_again(site):
+    site.client().post("/report", json=question_body(epsilon="0.37"))
+    question = body(sql=BY_COUNTY, epsilon="0.37", request_id="late")
+    with mock.patch("discreet.serve.store.Requests.keep", side_effect=OSError):
+        assert site.client("bob").post("/release", json=question).status_code == 503
+    assert site.client("bob").get("/releases/late").status_code == 404
+    assert site.client("bob").post("/release", json=question).status_code == 200
+    assert site.client("bob").get("/releases/late").status_code == 200
+
+
 def test_a_report_is_shown_again_and_its_tables_in_all_formats(site):
     question = question_body(epsilon="0.23", confidence="0.9", simultaneous=True, size=50, integers=True)
     response, client = site.client().post("/report", json=question).json(), site.client()

@@ -3,7 +3,9 @@
 import io
 import json
 import logging
+import os
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -23,7 +25,8 @@ from discreet.serve.operation import guard, metrics
 from discreet.serve.operation.log import JsonLine, tell_operator
 from discreet.serve.refusals import FAILURE
 from discreet.serve.server import Endpoint, bound, refuse_certificate
-from serving import QUICK, Client, body, new_token, process, running, served, wait, written
+from serving import QUICK, Client, body, clock_of, new_token, process, running, served, written
+from waiting import PATIENCE, wait
 
 SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+\})? (-?[0-9.e+-]+|\+Inf|NaN)')
 
@@ -52,32 +55,43 @@ def samples(text: str) -> dict[str, float]:
 
 def test_health_needs_no_token_and_readiness_looks_at_the_ledger(site, caplog):
     client = site.client(None)
-    assert client.get("/healthz").json() == {"status": "ok"}
-    assert client.get("/readyz").json() == {"status": "ok"}
-    now = time.monotonic()
-    with mock.patch.object(site.study.ledger, "remaining", side_effect=EngineFailed("row 7319")):
-        assert client.get("/readyz").status_code == 200  # what was seen holds for a second: anybody may ask
-        with mock.patch("discreet.serve.operation.guard.time.monotonic", return_value=now + 2):
+    failing = mock.patch.object(site.study.ledger, "recent", side_effect=EngineFailed("row 7319"))
+    with clock_of("operation.guard") as clock:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/readyz").json() == {"status": "ok"}
+        with failing:
+            assert client.get("/readyz").status_code == 200  # what was seen holds for a second: anybody may ask
+            clock.move(2)
             failed = client.get("/readyz")
         assert failed.status_code == 503
-        assert "7319" not in failed.text
+        assert failed.json() == {"status": "failing", "failed": ["ledger"]}
         assert client.get("/healthz").status_code == 200
     assert "the ledger of study 'people' failed with EngineFailed" in caplog.text
 
 
-def test_a_ledger_that_does_not_answer_holds_one_thread_however_often_anybody_asks(monkeypatch):
-    """The threads for what is short are few, and those who ask whether a server is ready need no token."""
+def test_a_ledger_that_was_replaced_makes_a_server_not_ready(tmp_path, caplog):
+    with served(tmp_path) as site, clock_of("operation.guard") as clock:
+        client, ledger = site.client(None), site.study.ledger.files[0]
+        assert client.get("/readyz").status_code == 200
+        shutil.copy(ledger, f"{ledger}.copy")
+        os.replace(f"{ledger}.copy", ledger)
+        clock.move(2)
+        assert client.get("/readyz").status_code == 503
+        assert site.client("ann").post("/release", json=body(epsilon="0.125")).status_code == 503
+    assert "was moved or replaced while it was open" in caplog.text
+
+
+def test_a_part_that_does_not_answer_holds_one_thread_however_often_anybody_asks(monkeypatch):
+    """Those who ask whether a server is ready need no token, and none of them waits for long."""
     monkeypatch.setattr(guard, "_HOLDS", 0.0)
-    asked, answered = threading.Semaphore(0), threading.Event()
-    ready = guard.Readiness({}, ledger=lambda: (asked.release(), answered.wait(20)))
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(ready)
-        assert asked.acquire(timeout=20)
-        with ThreadPoolExecutor(3) as others:
-            assert [other.result(5) for other in [others.submit(ready) for _ in range(3)]] == [False] * 3
-        answered.set()
-        assert first.result(20)
-    assert ready()
+    monkeypatch.setattr(guard, "_PATIENCE", 0.2)
+    asked, answered = [], threading.Event()
+    ready = guard.Readiness({}, disk=lambda: (asked.append(1), answered.wait(20)), tokens=lambda: None)
+    with ThreadPoolExecutor(4) as pool:
+        assert [other.result(5) for other in [pool.submit(ready) for _ in range(4)]] == [["disk"]] * 4
+    assert len(asked) == 1
+    answered.set()
+    wait(lambda: ready() == [])
 
 
 def test_metrics_are_for_custodians_and_of_their_studies(site):
@@ -89,7 +103,7 @@ def test_metrics_are_for_custodians_and_of_their_studies(site):
     answer = site.client("cleo").get("/metrics")
     assert answer.headers["content-type"] == metrics.MEDIA_TYPE
     after = samples(answer.text)
-    assert after['discreet_epsilon_total{study="people"}'] == 1
+    assert after['discreet_epsilon_budget{study="people"}'] == 1
     assert after['discreet_epsilon_spent{study="people"}'] == float(site.study.spent)
     assert after['discreet_epsilon_left{study="people"}'] == float(site.study.remaining)
     assert not [name for name in after if 'study="other"' in name]
@@ -175,7 +189,7 @@ def test_a_failure_in_json_tells_its_kind_and_place(said):
     assert (strange["event"], strange["error"], "words" in strange) == ("failure", "RuntimeError", False)
     assert strange["place"].startswith("test_operation.py:")
     assert "7319" not in json.dumps(strange)
-    assert ours["words"] == "the disk is full"
+    assert ours["words"] == "the disk is full; nothing was spent"
     assert (last["event"], last["message"]) == ("message", "one whole\nline")
 
 
@@ -193,23 +207,30 @@ def test_a_port_in_use_is_said_in_one_sentence_before_the_address(tmp_path):
         bound(Endpoint(host="192.0.2.7", port=port, insecure_public=True))
 
 
-def test_a_server_that_is_told_to_end_finishes_what_runs(tmp_path):
+WAITING = (
+    "import time; from pathlib import Path; from discreet.engines.duckdb import DuckDB; fetch = DuckDB.fetch\n"
+    "def waits(engine, request):\n"
+    "    while not Path('go').exists(): time.sleep(0.02)\n"
+    "    return fetch(engine, request)\n"
+    "DuckDB.fetch = waits; from discreet.__main__ import main; main()"
+)
+
+
+def test_a_server_that_is_told_to_end_finishes_what_runs(tmp_path, monkeypatch):
+    """The statement goes on when the server has said that it ends."""
+    monkeypatch.chdir(tmp_path)
     policy = written(tmp_path)
     token = new_token(policy, "ann", "0.5")
-    with process(policy, "--quantum", "1", "--log-format", "json") as server:
-        answers = []
-
-        def ask() -> None:
-            headers = {"authorization": f"Bearer {token}"}
-            answers.append(httpx.post(f"{server.url}/release", json=body(), headers=headers, timeout=60))
-
-        thread = threading.Thread(target=ask)
-        thread.start()
+    options = ("--grace", str(PATIENCE), "--log-format", "json")
+    with process(policy, *options, program=("-c", WAITING)) as server, ThreadPoolExecutor(1) as pool:
+        headers = {"authorization": f"Bearer {token}"}
+        answer = pool.submit(httpx.post, f"{server.url}/release", json=body(), headers=headers)
         wait(lambda: "spent" in discreet_spent(policy))
         server.popen.send_signal(signal.SIGTERM)
-        thread.join()
-        assert server.popen.wait(20) == 0
-        assert [answer.status_code for answer in answers] == [200]
+        wait(lambda: '"event": "ending"' in server.log.read_text("utf-8"))
+        (tmp_path / "go").touch()
+        assert answer.result().status_code == 200
+        assert server.popen.wait(PATIENCE) == 0
         log = server.log.read_text("utf-8")
     events = [json.loads(line) for line in log.splitlines()]
     assert (events[0]["event"], events[0]["message"]) == ("start", f"Serving people at {server.url} (Ctrl-C to stop)")
@@ -229,7 +250,7 @@ def test_what_does_not_end_in_its_grace_is_stopped_spent_and_free_when_asked_aga
     stopped = threading.Event()
 
     def slow(*_):
-        assert stopped.wait(20)
+        assert stopped.wait(PATIENCE)
         raise EngineFailed("stopped")
 
     with served(tmp_path, limits=limits) as site:
@@ -242,7 +263,7 @@ def test_what_does_not_end_in_its_grace_is_stopped_spent_and_free_when_asked_aga
             with running(site, limits) as url:
                 headers = site.headers("ann")
                 thread = threading.Thread(
-                    target=lambda: answers.append(httpx.post(f"{url}/release", json=asked, headers=headers, timeout=60))
+                    target=lambda: answers.append(httpx.post(f"{url}/release", json=asked, headers=headers))
                 )
                 thread.start()
                 wait(lambda: site.study.spent > 0)
@@ -254,26 +275,23 @@ def test_what_does_not_end_in_its_grace_is_stopped_spent_and_free_when_asked_aga
 
 
 def test_what_cannot_be_stopped_gets_the_one_503_too(tmp_path, said):
-    limits, ended, answers = replace(QUICK, grace=0.1, patience=0.2), threading.Event(), []
+    """The statement goes on until its client has been told, which the server does not wait for."""
+    limits, ended = replace(QUICK, grace=0.1, patience=0.2), threading.Event()
 
     def slow(*_):
-        ended.wait(20)
+        assert ended.wait(PATIENCE)
         raise EngineFailed("late")
 
-    with served(tmp_path, limits=limits) as site:
+    with served(tmp_path, limits=limits) as site, clock_of("server"):
         asked = body()
-        with mock.patch.object(site.study.engine, "fetch", slow):
+        with mock.patch.object(site.study.engine, "fetch", slow), ThreadPoolExecutor(1) as pool:
             with running(site, limits) as url:
-                headers = site.headers("ann")
-                thread = threading.Thread(
-                    target=lambda: answers.append(httpx.post(f"{url}/release", json=asked, headers=headers, timeout=60))
-                )
-                thread.start()
+                answer = pool.submit(httpx.post, f"{url}/release", json=asked, headers=site.headers("ann"))
+                answer.add_done_callback(lambda _: ended.set())
                 wait(lambda: site.study.spent > 0)
-                threading.Timer(3, ended.set).start()  # longer than the server waits
-            thread.join()
-        assert [(answer.status_code, answer.json()) for answer in answers] == [(503, FAILURE.body)]
-        assert answers[0].headers["cache-control"] == "no-store"
+            told = answer.result()
+        assert (told.status_code, told.json()) == (503, FAILURE.body)
+        assert told.headers["cache-control"] == "no-store"
         assert next(line["error"] for line in said() if line["event"] == "failure") == "CancelledError"
         spent = site.study.spent
         assert site.client().post("/release", json=asked).status_code == 200
@@ -281,30 +299,34 @@ def test_what_cannot_be_stopped_gets_the_one_503_too(tmp_path, said):
 
 
 def test_a_reader_has_so_long_for_a_whole_answer_however_steadily_it_reads(tmp_path):
-    limits = replace(QUICK, reading=0.6, pace=1, patience=5.0)
+    limits = replace(QUICK, reading=60.0, pace=1, patience=30.0)
     keys = {f"county {at}": None for at in range(20_000)}
     columns = {"county": {"keys": list(keys)}, "age": {"bounds": [0, 120]}}
-    with mock.patch("serving.COLUMNS", columns), served(tmp_path, limits=limits) as site:  # noqa: SIM117
-        with running(site, limits, buffer=4096) as url:
-            place = ("127.0.0.1", int(url.rpartition(":")[2]))
-            with socket.socket() as reader:
-                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                reader.connect(place)
-                reader.settimeout(20)
-                sent = json.dumps(body()).encode()
-                head = f"POST /release HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
-                more = f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
-                reader.sendall((head + more).encode() + sent)
-                taken, began = len(reader.recv(1024)), time.monotonic()
-                try:
-                    while piece := reader.recv(1024):  # a little, always in time
-                        taken += len(piece)
-                        time.sleep(0.01)
-                except ConnectionResetError:
-                    pass
-                assert time.monotonic() - began < 4
-                assert taken < 1_000_000
-            assert site.client("bob").get("/studies").status_code == 200
+    with (
+        mock.patch("serving.COLUMNS", columns),
+        served(tmp_path, limits=limits) as site,
+        clock_of("server") as clock,
+        running(site, limits, buffer=4096) as url,
+    ):
+        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.socket() as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect(place)
+            reader.settimeout(PATIENCE)
+            sent = json.dumps(body()).encode()
+            head = f"POST /release HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
+            more = f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
+            reader.sendall((head + more).encode() + sent)
+            taken = len(reader.recv(1024))
+            try:
+                while piece := reader.recv(1024):  # a little, always in time
+                    taken += len(piece)
+                    clock.move(1)
+                    time.sleep(0.01)  # so that the server looks at its clock now and then
+            except ConnectionResetError:
+                pass
+            assert taken < 1_000_000
+        assert site.client("bob").get("/studies").status_code == 200
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
+import itertools
 import socket
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -7,9 +9,11 @@ import pytest
 from discreet.errors import InvalidParameter
 from discreet.serve.address import is_local
 from discreet.serve.server import Endpoint, open_studies
-from serving import QUICK, running, served, written
+from serving import QUICK, clock_of, running, served, written
+from waiting import PATIENCE, wait
 
-HASTY = replace(QUICK, patience=0.5)
+HASTY = replace(QUICK, patience=5.0)
+LATE = 5.1
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "127.0.0.1.example.org"])  # noqa: S104
@@ -34,59 +38,85 @@ def test_two_studies_of_one_name_are_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("limits"), limits=HASTY) as site, running(site, HASTY) as url:
-        yield site, ("127.0.0.1", int(url.rpartition(":")[2]))
+    """A server whose time the tests move on: whoever is cut was late by that, and not on a busy machine."""
+    with (
+        clock_of("server") as clock,
+        served(tmp_path_factory.mktemp("limits"), limits=HASTY) as site,
+        running(site, HASTY) as url,
+    ):
+        yield site, ("127.0.0.1", int(url.rpartition(":")[2])), clock
 
 
-def closed_after(connection: socket.socket) -> float:
-    """Seconds until the server lets go."""
-    began = time.monotonic()
-    connection.settimeout(5)
+@contextmanager
+def connected(address) -> Iterator[socket.socket]:
+    with socket.create_connection(address) as connection:
+        connection.settimeout(PATIENCE)
+        yield connection
+
+
+def is_let_go(connection: socket.socket) -> bool:
+    """Waits until the server closes."""
     try:
         while connection.recv(65536):
             pass
     except ConnectionResetError:
         pass
-    return time.monotonic() - began
+    return True
+
+
+def answered(connection: socket.socket) -> bool:
+    """Whether the next answer is 200; so the server knows of this connection, whose time has begun."""
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    told = connection.recv(65536)
+    while not told.endswith(b'{"status":"ok"}'):
+        part = connection.recv(65536)
+        assert part, told
+        told += part
+    return told.startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
 def test_headers_that_do_not_come_are_not_waited_for(place, sent):
-    with socket.create_connection(place[1]) as connection:
+    _, address, clock = place
+    with connected(address) as connection, connected(address) as later:
         connection.sendall(sent)
-        assert closed_after(connection) < 3
+        assert answered(later)  # connections are taken in their order, so the first one is there, too
+        clock.move(LATE)
+        assert is_let_go(connection)
 
 
 def test_a_slow_second_request_is_not_waited_for(place):
-    with socket.create_connection(place[1]) as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        began = time.monotonic()
-        connection.settimeout(5)
-        try:
-            for letter in b"GET /healthz HTTP/1.1\r\nx-dribble: " + b"x" * 100:
-                connection.sendall(bytes([letter]))
-                time.sleep(0.05)
-            dropped = False
-        except OSError:
-            dropped = True
-        assert dropped
-        assert time.monotonic() - began < 3
+    _, address, clock = place
+    with connected(address) as connection:
+        assert answered(connection)
+        letters = itertools.chain(b"GET /healthz HTTP/1.1\r\nx-dribble: ", itertools.repeat(120))
+
+        def is_dropped() -> bool:
+            clock.move(HASTY.patience / 50)
+            try:
+                connection.sendall(bytes([next(letters)]))
+            except OSError:
+                return True
+            return False
+
+        wait(is_dropped, pause=0.002)
 
 
 def test_a_request_in_time_is_answered_however_long_it_takes(place):
-    with socket.create_connection(place[1]) as connection:
+    _, address, clock = place
+    with connected(address) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n")
-        time.sleep(0.2)
+        clock.move(HASTY.patience - 0.1)
         connection.sendall(b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(place):
-    site, address = place
+    site, address, clock = place
     head = f"POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
     head += "content-type: application/json\r\ncontent-length: 50\r\n\r\n{"
-    with socket.create_connection(address) as connection:
+    with connected(address) as connection, connected(address) as later:
         connection.sendall(head.encode())
-        connection.settimeout(5)
+        assert answered(later)
+        clock.move(LATE)
         assert connection.recv(65536).startswith(b"HTTP/1.1 408")

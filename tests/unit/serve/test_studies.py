@@ -46,7 +46,8 @@ def test_a_plan_says_the_price_and_what_delta_means_and_spends_nothing(site):
     assert fits(bodies.DiscoveryPlan, plan)
     assert (plan["cost"], plan["delta"], plan["asked_before"]) == ("1", "1/1000000000", False)
     assert plan["meaning"] == (
-        "A key that only one row has is shown with probability at most δ = 1e-09; ε covers everything else."
+        "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that only "
+        "this row has. Of n such keys, up to about n·δ are shown."
     )
     assert plan["half_from"] < plan["always_from"] < 200  # so both jobs of many are always told
     assert site.study.spent == 0

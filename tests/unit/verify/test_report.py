@@ -34,15 +34,20 @@ def quick(certificates):
     some = [subject for subject in report.controls() if subject.draws <= 1_000]
     rows = [("sums of a column", "change-one", lambda: PASSED)]
     replacements = {"subjects": few, "controls": some, "_replays": rows, "_certificates": certificates}
-    with mock.patch.multiple(report, **{name: mock.Mock(return_value=value) for name, value in replacements.items()}):
+    functions = {name: mock.Mock(return_value=value) for name, value in replacements.items()}
+    short = [(name, work) for name, work in report.SHORT if name in ("randomized response", "profiles")]
+    with mock.patch.multiple(report, **functions, SHORT=short):
         yield
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_report_shows_certificates_audits_and_controls():
     lines = []
-    assert report.run(lines.append)
+    passed = report.run(lines.append)
+    assert [line for line in lines if line.startswith("✗")] == []
+    assert passed
     text = "\n".join(lines)
+    assert any(line.startswith("✓ randomized response ") and line.endswith(" numbers") for line in lines)
     for name in CERTIFIED:
         for relation in report.RELATIONS:
             assert any(line.startswith(f"✓ {name} ") and relation in line for line in lines), (name, relation)
@@ -58,7 +63,9 @@ def test_the_report_in_json_is_one_text():
     assert report.run(lines.append, as_json=True)
     [text] = lines
     content = json.loads(text)
-    assert set(content) == {"certificates", "replays", "audits", "controls", "passed"}
+    assert set(content) == {"additions", "certificates", "replays", "audits", "controls", "passed"}
+    assert [one["name"] for one in content["additions"]] == ["randomized response", "profiles", "noise"]
+    assert all(one["numbers"] > 1_000 and "refused" not in one for one in content["additions"])
     assert content["replays"] == [
         {"name": "sums of a column", "neighbors": "change-one", "checks": PASSED.checks, "passed": True}
     ]
@@ -98,6 +105,16 @@ def test_control_a_replay_that_fails_and_a_certificate_that_is_refused_make_the_
     def refused():
         raise InvalidParameter("sum does not draw what its law requires")
 
+    def fails(_):
+        raise KeyError("place")
+
+    for work, text in ((lambda _: refused(), "sum does not draw"), (fails, "KeyError: 'place'")):
+        lines = []
+        with mock.patch.multiple(report, SHORT=[("questions", work)], subjects=list, controls=list):
+            assert not report.run(lines.append)
+        [line] = [line for line in lines if line.startswith("✗")]
+        assert line.startswith("✗ questions ")
+        assert text in line
     wrong = {
         "_replays": ([("sums of a column", "change-one", lambda: failed)], "✗ sums of a column"),
         "_certificates": ([("sum", "change-one", refused)], "no certificate: sum does not draw"),

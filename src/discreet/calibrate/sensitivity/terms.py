@@ -115,6 +115,10 @@ class Terms:
         """The scale at ε = 1 of the number of rows that centred columns share; each column is (squares, part)."""
         return self.rows / (1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction()))
 
+    def comes(self, squares: bool) -> Fraction:
+        """What the number of rows costs beside a centred column, as a share of the column's part of ε."""
+        return _COMES[squares]
+
     @cached_property
     def profile(self) -> Fraction:
         """Δ of a histogram in which each unit is counted once."""

@@ -22,6 +22,7 @@ def run(study: str, *, as_json: bool) -> None:
     terminal.say(WARNING, style="yellow")
     of_units = "" if inspection.units is None else f" · {inspection.units:,} distinct values of {policy.unit}"
     terminal.say(f"{inspection.rows:,} rows{of_units}")
+    terminal.say(*inspection.facts)
     if inspection.findings:
         headings = ["column", "problem", "rows", "proposal for study.toml"]
         terminal.show_table(headings, [_cells(finding, inspection.rows) for finding in inspection.findings], right=(2,))
@@ -59,6 +60,7 @@ def _as_json(inspection: Inspection) -> dict[str, Any]:
         "warning": WARNING,
         "rows": inspection.rows,
         "units": inspection.units,
+        "facts": list(inspection.facts),
         "findings": [
             {
                 "column": finding.column,

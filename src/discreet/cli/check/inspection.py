@@ -33,6 +33,7 @@ from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, USUAL, for
 from discreet.engines.base import Request, Rows
 from discreet.engines.choose import engine_under
 from discreet.errors import EngineFailed, InvalidParameter
+from discreet.release.public_size import public_size
 
 _FREQUENT = 300  # most frequent values that proposals are based on
 _MOST_KEYS = 10_000  # most keys for which examples of other values are fetched; more would make a long statement
@@ -66,13 +67,15 @@ class Inspection:
     units: int | None
     findings: tuple[Finding, ...]
     left_out: tuple[str, int] | None  # a likely table, in words, and how many rows it would leave out
+    facts: tuple[str, ...]  # whether the number of rows is public, and why; what filters the rows
 
 
 def inspect(policy: Policy) -> Inspection:
     try:
         return _Inspector(policy).inspection()
     except EngineFailed as error:
-        raise EngineFailed(f"{error}; if the source is a SELECT, use TRY_CAST, which cannot fail on any row") from None
+        words = f"{error.sentence}; if the source is a SELECT, use TRY_CAST, which cannot fail on any row"
+        raise EngineFailed(words, code=error.code) from None
 
 
 class _Inspector:
@@ -96,12 +99,21 @@ class _Inspector:
         findings = [finding for name, declared in columns for finding in self.column(name, declared)]
         left_out, units = self.left_out(findings), None
         if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
-            text, proposal = f"{lines:,} lines are not UTF-8 and may be left out", f'encoding = "{USUAL}"'
+            text, proposal = f"{lines:,} lines have cells that are not UTF-8 and are missing", f'encoding = "{USUAL}"'
             findings.insert(0, Finding("source", "encoding", lines, text, proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
             findings += of_units
-        return Inspection(rows=self.rows, units=units, findings=tuple(findings), left_out=left_out)
+        facts = self.facts()
+        return Inspection(rows=self.rows, units=units, findings=tuple(findings), left_out=left_out, facts=facts)
+
+    def facts(self) -> tuple[str, ...]:
+        sentences = [public_size(self.policy, self.engine).sentence]
+        if self.policy.row_security:
+            sentences.append(
+                "row_security = true: this study sees only the rows that the policies of the database show to its role."
+            )
+        return tuple(sentences)
 
     def column(self, name: str, declared: Declared) -> Iterator[Finding]:
         if name == self.policy.unit_column:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet.errors import InvalidParameter, printable
+from discreet.outside import read_toml
 
 
 def init(
@@ -60,13 +60,15 @@ def init(
     asks = sys.stdin.isatty() and not yes
     ask = interview.asker(lambda text, default: typer.prompt(printable(text), default=default), say)
     interview.refuse_second_budget(policy, data, agreed=another_budget, ask=ask if asks else None)
-    schema, formats, unread = looked_at(data)
+    schema, formats, unread, chosen = looked_at(data)
     say(draft_of.description(data, schema), *(f"{name} is skipped: {reason}." for name, reason in unread.items()))
     rows = Sample.of(data)
     draft = draft_of.Draft(
         formats=formats,
         guesses={name: rows.kind(name) for name, column in schema.items() if column.kind == "text"},
         source=draft_of.relative(data, policy.parent),
+        chosen=chosen,
+        grows=draft_of.may_grow(data),
         unit=None if unit is None else draft_of.unit_of(unit, schema),
         max_rows=max_rows,
         max_groups=max_groups,
@@ -83,7 +85,7 @@ def init(
     if asks:
         interview.interview(draft, schema, rows, ask, policy.parent)
     text = draft_of.policy_text(draft, schema, policy.parent)
-    proposals = rows.proposals(tomllib.loads(text)["columns"], policy.parent)
+    proposals = rows.proposals(read_toml(text)["columns"], policy.parent)
     if asks or yes:
         interview.take_proposals(draft, proposals, ask if asks else lambda *_: True)
         text, proposals = draft_of.policy_text(draft, schema, policy.parent), {}

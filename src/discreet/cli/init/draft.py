@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,9 @@ from discreet.ask.policy import Policy, toml
 from discreet.ask.scope import check_schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import InvalidParameter
+from discreet.outside import Unreadable, read_toml
 from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.records import today
 from discreet.show.publication import many
 
 _PUBLIC_FILE = re.compile(r"[^,]*\.(csv|tsv|txt|parquet)(#[^,]*)?", re.IGNORECASE)
@@ -45,6 +46,9 @@ class Draft:
     """The answers of the custodian so far; columns as options in TOML."""
 
     source: str
+    chosen: str = ""
+    """What chooses the rows of the source, as in `Engine.chosen`."""
+    grows: bool = False
     unit: str | None = None
     max_rows: str | None = None
     max_groups: str | None = None
@@ -97,8 +101,8 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
         raise InvalidParameter(f"a study needs {'; and '.join(missing)}")
     text = _text(draft, schema)
     try:
-        options = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        options = read_toml(text)
+    except Unreadable:
         raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
     check_schema(Policy(**options, folder=folder), as_cells(schema))
     return text
@@ -107,7 +111,7 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
 def key_counts(text: str, folder: Path) -> list[str]:
     """The number of keys of each column and the first few, so that a wrongly split list is noticed."""
     lines = []
-    for name, declared in Policy(**tomllib.loads(text), folder=folder).columns.items():
+    for name, declared in Policy(**read_toml(text), folder=folder).columns.items():
         if declared.keys is not None:
             count, first = len(declared.keys), ", ".join(map(toml, declared.keys[:_SHOWN_KEYS]))
             lines.append(f"{name}: {many(count, 'key')}: {first}{', …' * (count > _SHOWN_KEYS)}")
@@ -117,6 +121,15 @@ def key_counts(text: str, folder: Path) -> list[str]:
 def unit_of(text: str, schema: Schema) -> str:
     """The unit with its column spelled as in the data; "row" means each row."""
     return text if text == "row" else _column(text, schema)
+
+
+def may_grow(source: str) -> bool:
+    """Whether the source is of a kind that usually gets new rows: a table of a server, a folder, a glob.
+
+    >>> may_grow("postgresql://h/d#people"), may_grow("spark:people"), may_grow("data/*.csv"), may_grow("people.csv")
+    (True, True, True, False)
+    """
+    return "://" in source or source.startswith("spark:") or Path(source).is_dir() or not {*"*?["}.isdisjoint(source)
 
 
 def relative(path: str, folder: Path) -> str:
@@ -144,15 +157,19 @@ def _text(draft: Draft, schema: Schema) -> str:
     if draft.max_groups is not None:
         lines.append(("max_groups", count_of("max-groups", draft.max_groups), f"most groups to count one {whose} in"))
     replaced = neighbors == "change-one"
-    if replaced and not _typed(schema):
-        promise = f"{rows} are replaced; their number in a text file is private, since bad lines are left out"
+    if replaced and draft.chosen:
+        promise = f"{rows} are replaced; their number is private: {draft.chosen}"
     else:
         promise = f"the number of {rows} is {'public' if replaced else 'private'}"
     lines.append(("neighbors", _quoted(neighbors), promise))
+    if replaced and draft.chosen:
+        lines.append(("# size", '"public"', f"a promise: the number of {rows} is public all the same"))
     lines.append(("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "total for this data, forever"))
     if draft.delta is not None:
         exact_chance("delta", draft.delta)
         lines.append(("delta", _quoted(draft.delta), "probability that a discovery of keys may fail"))
+    if draft.grows:
+        lines.append(("# version", f'"{today()[:7]}"', "the data's state: a repeat under the same is free"))
     width = max(len(value) for _, value, _ in lines)
     text = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
     text += ["", "# Public facts; nothing here is taken from the data.", "[columns]"]
@@ -193,7 +210,7 @@ def _typed(schema: Schema) -> bool:
 
 
 def read_options(options: Mapping[str, str]) -> dict[str, Any]:
-    return tomllib.loads("\n".join(f"{option} = {value}" for option, value in options.items()))
+    return read_toml("\n".join(f"{option} = {value}" for option, value in options.items()))
 
 
 def value_of(option: str, text: str, folder: Path) -> str:

@@ -7,7 +7,6 @@ how its cells are written; only the proposal is shown, no cell.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -64,7 +63,7 @@ def take_encoding(draft: Draft, source: str, ask: Asker | None) -> list[str]:
     """Use the usual encoding for a file that is not UTF-8, or propose it if nobody can be asked."""
     if draft.encoding is not None or not undecoded_lines(source, _LINES):
         return []
-    problem = "Some lines are not UTF-8 and may be left out."
+    problem = "Some cells are not UTF-8 and are missing."
     if ask is None:
         return [f"{problem} --encoding {USUAL} may read them."]
     if ask(f"{problem} Is its encoding {USUAL}?", "yes", _yes):
@@ -161,7 +160,7 @@ def asker(read: Callable[[str, str | None], str], complain: Callable[[str], None
         while True:
             try:
                 return take(read(question, default).strip())
-            except (DiscreetError, tomllib.TOMLDecodeError) as error:
+            except DiscreetError as error:
                 complain(str(error))
 
     return ask

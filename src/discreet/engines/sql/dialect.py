@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.ask.expression import ColumnType, DatePart
+from discreet.ask.expression import ColumnType, DatePart, Schema
 from discreet.ask.reading import CAPITALS, SMALL
 from discreet.engines.sql.trees import (
     Tree,
@@ -176,21 +176,35 @@ class Dialect(Protocol):
     def moment_text(self, value: Tree, *, seconds: bool) -> Tree:
         """A moment as 2024-02-29, or as 2024-02-29 23:59:59."""
 
+    def entering(self, value: Tree, column: ColumnType) -> Tree:
+        """A column as it enters a statement: values on which the engine's own functions fail are missing."""
+        return self.text_column(value, column.described) if column.kind == "text" else value
+
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
         """A column as the nearest doubles, and whether they may be NaN, infinite or tiny, and need limits."""
         return value if self.is_double(described) else self.cast(value, "double"), described in self.floating
 
     def text_column(self, value: Tree, described: str) -> Tree:
-        """A column as texts of at most `LONGEST_TEXT` bytes that are compared by their bytes; longer texts are missing.
+        """A column as texts in valid UTF-8 of at most `LONGEST_TEXT` bytes that are compared by their bytes.
 
-        Enumerations, UUIDs and padded texts are texts.
+        Other texts are missing. Enumerations, UUIDs and padded texts are texts. Every text of the source passes through
+        here, and all else sees only what this returns: engines have texts that are not valid UTF-8, on which their
+        functions fail, or read beyond the end of the text.
         """
         text = value if described.upper() == self.types["text"] else self.cast(value, "text")
-        return self.by_bytes(self.fitting(text))
+        return self.by_bytes(self.readable(text))
 
-    def fitting(self, text: Tree) -> Tree:
-        """A text, missing if it has more bytes than the limit."""
-        return when([(exp.LTE(this=call(self.bytes_of, text), expression=whole(LONGEST_TEXT)), text)])
+    def readable(self, text: Tree) -> Tree:
+        """A text, missing if it is not valid UTF-8 or has more bytes than the limit."""
+        short = exp.LTE(this=call(self.bytes_of, text), expression=whole(LONGEST_TEXT))
+        return when([(joined(exp.And, [short, *self.valid(text)]), text)])
+
+    def valid(self, text: Tree) -> list[Tree]:  # noqa: ARG002
+        """The conditions under which a text is valid UTF-8; they raise nothing, and take as long for any text.
+
+        None if the engine itself lets no other text in.
+        """
+        return []
 
     def moment_column(self, value: Tree, described: str) -> Tree:
         """A column as moments in UTC, at least in the years 1 to 9999; others may be missing, and do not raise."""
@@ -222,6 +236,13 @@ class Dialect(Protocol):
     def detached(self, facts: exp.Select, keys: Sequence[str], others: Sequence[str]) -> exp.Select:  # noqa: ARG002
         """The same rows, whose keys can be joined however deep the layers are from which they come."""
         return facts
+
+    def version(self, columns: Schema, salt: str) -> str:
+        """The SELECT of the number of rows of the source, and of sums of a salted hash of these columns of each row.
+
+        Integers alone, the same in any order. The hash mixes all columns of a row after the last one: else two rows
+        could exchange a value, and the sums would stay the same.
+        """
 
     def text_keys(self, keys: pa.Array) -> pa.Array:
         """Declared keys as the engine accepts them; NULL for a key that no text in the engine can equal."""

@@ -1,28 +1,29 @@
 """The common part of the SQL engines: one statement for each request, whose rows are returned as Arrow tables.
 
-On PostgreSQL and Spark, `version` is a SHA-256 of the columns' names and types, of the number of rows, and of the sums
-of both halves of the MD5 of each row, in any order, over the columns that can be asked about. Like every version it is
-only for the custodian's ledger: someone who knows all rows but one could test guesses against it.
+`version` is a SHA-256 of the names and types of the columns in use, of the number of rows, and of sums of a hash of
+each row, in any order; the dialects write the hash. It is only for the custodian's ledger: someone who knows the salt
+and all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from discreet.ask.expression import Column, ColumnType, Expression, Schema
-from discreet.engines.base import Exact, Request, guarded
+from discreet.engines.base import Exact, Failure, Late, Request, guarded, late
 from discreet.engines.sql.dialect import Dialect
 from discreet.engines.sql.frequent import frequent_values, rows_of_units
 from discreet.engines.sql.statement import Statement, statement
 from discreet.engines.sql.units import units_by_rows, units_of, units_of_keys
-from discreet.errors import one_line
+from discreet.errors import DiscreetError, one_line
 
 Result = TypeVar("Result")
 
@@ -32,8 +33,14 @@ _FEW_KEYS = 10_000
 
 class SQLEngine(ABC):
     dialect: ClassVar[Dialect]
-    public_size = True
+    chosen = ""
     _schema: Schema
+    _used: Schema
+    """The declared columns, or all: no others are read, hashed or compared."""
+    _seconds: float
+    """The time limit of a statement."""
+    unread: Mapping[str, str] = MappingProxyType({})
+    """The columns that cannot be used, and why."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({one_line(', '.join(self._schema))})"
@@ -41,8 +48,13 @@ class SQLEngine(ABC):
     def schema(self) -> Schema:
         return self._schema
 
-    def check(self) -> None:  # noqa: B027 - most engines have nothing to check
-        """Do nothing: PostgreSQL prepares each statement anew, and a Spark frame keeps its plan."""
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse a source whose columns in use have other types or rights than when it was opened."""
+
+    def probe(self) -> None:
+        """The same as `check`, for those who ask often; it waits for no statement of others."""
+        self.check()
 
     def units(self, unit: str | None) -> Exact[int]:
         """The number of rows, or of values of the unit column; rows without a unit do not count."""
@@ -92,12 +104,20 @@ class SQLEngine(ABC):
         return self._guarded(name, work)
 
     def _guarded(self, name: str, work: Callable[[], Result]) -> Result:
-        return guarded(type(self).__name__, name, work)
+        def explained(error: Exception) -> Failure | DiscreetError | None:
+            return late(self._seconds) if isinstance(error, Late) else self._explained(error)
 
-    def _rows_hash(self, sql: str) -> str:
-        """A SHA-256 of the columns' names and types and of the integers that a SELECT computes from the rows."""
-        columns = [(name, column.described) for name, column in self._schema.items()]
-        return hashlib.sha256(repr((columns, self._run("version", sql, _first_row))).encode()).hexdigest()
+        return guarded(type(self).__name__, name, work, explained)
+
+    def _explained(self, error: Exception) -> Failure | DiscreetError | None:  # noqa: ARG002 - for engines that know
+        """What an error of the engine means."""
+        return None
+
+    def _rows_hash(self, sql: str, salt: str, words: str = "") -> str:
+        """A SHA-256 of the columns in use, and of the integers that a SELECT computes from their rows."""
+        columns = [(name, column.described) for name, column in self._used.items()]
+        integers = self._run("version", sql, _first_row)
+        return hashlib.sha256(repr((words, salt, columns, integers)).encode()).hexdigest()
 
     def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
         pairs = (zip(*(column.to_pylist() for column in table.columns), strict=True) for table in tables)

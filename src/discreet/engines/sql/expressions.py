@@ -6,8 +6,9 @@ not grow faster than its question. The differences between engines are in their 
     columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing; texts are compared
                by their bytes, whatever the collation; moments with a zone are converted to UTC
     dates      in the years 1 to 9999, otherwise missing
-    texts      of at most 16,384 bytes, otherwise missing; lower and upper change A–Z and a–z only, trim removes spaces,
-               length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, otherwise missing
+    texts      in valid UTF-8 of at most 16,384 bytes, otherwise missing; lower and upper change A–Z and a–z only, trim
+               removes spaces, length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, otherwise
+               missing
     casts      number → text for integers of absolute value below 2⁵³; text → number for decimals with up to 40 digits
                before and after the point and an exponent of two digits; date → text as 2024-02-29, followed by 23:59:59
                unless midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; otherwise missing
@@ -101,18 +102,23 @@ class Translator:
         return Term(sql.column(name), term.kind, term.level + 1)
 
     def source(self, name: str) -> Tree:
+        """A column of the source, of which texts are already as `text_column` returns them."""
         if name not in self.schema:
             raise InvalidParameter(f"the source must have the column {name!r}; it has {', '.join(self.schema)}")
         return sql.column(self.columns.setdefault(name, f"c{len(self.columns)}"))
 
     def rows(self, source: str) -> Tree:
         """The columns of the source in use, with all layers above them."""
-        columns = [alias(exp.Column(this=sql.outer(name)), new) for name, new in self.columns.items()]
+        columns = [alias(self._entering(name), new) for name, new in self.columns.items()]
         tree = sql.select(columns or [alias(sql.whole(1), "nothing")], sql.table(source))
         for index, layer in enumerate(self.layers):
             named = [alias(tree, name) for name, tree in layer.items()]
             tree = self.dialect.layer(sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}")))
         return tree
+
+    def _entering(self, name: str) -> Tree:
+        """A column as it enters the statement: the one place where the source's own texts are read."""
+        return self.dialect.entering(exp.Column(this=sql.outer(name)), self.schema[name])
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
         """The numeric column that an expression is, with its type, for faster ways to the same value, or None."""
@@ -196,7 +202,7 @@ class Translator:
                 term = Term(tree, "number", 0)
                 return self._limited(term) if open_ended else term
             case "text":
-                return Term(self.dialect.text_column(column, described), "text", 0)
+                return Term(column, "text", 0)
             case "date":
                 return self._dated(Term(self.dialect.moment_column(column, described), "date", 0))
             case "truth":

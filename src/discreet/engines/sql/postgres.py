@@ -2,21 +2,40 @@
 
 PostgreSQL raises an error where others return NULL: on overflow and underflow of doubles, on casts, on integers beyond
 64 bits. So a value is limited before it is cast or scaled, within one CASE, which evaluates only the chosen branch.
-Texts are compared by their bytes (COLLATE "C") and contain no NUL; a moment with a zone is converted to UTC.
+Texts are compared by their bytes (COLLATE "C"); a moment with a zone is converted to UTC. Texts are valid UTF-8 without
+NUL, because a database in UTF-8, and no other is read, refuses all else when it is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from hashlib import sha256
+from itertools import count
+from typing import ClassVar, Literal, assert_never
 
 import pyarrow as pa
 from pyarrow import compute
 from sqlglot import exp
 
-from discreet.ask.expression import ColumnType
-from discreet.engines.sql.dialect import KEYS, STANDARD, Dialect, Word
-from discreet.engines.sql.trees import Tree, between, call, cast, paren, quoted, when, whole
+from discreet.ask.expression import ColumnType, Schema
+from discreet.engines.sql.dialect import KEYS, SOURCE, STANDARD, Dialect, Word
+from discreet.engines.sql.trees import (
+    Tree,
+    alias,
+    between,
+    call,
+    cast,
+    joined,
+    outer,
+    paren,
+    quoted,
+    select,
+    subquery,
+    table,
+    when,
+    whole,
+)
+from discreet.engines.sql.trees import column as sql_column
 from discreet.errors import InvalidParameter
 
 _ARRAYS = {
@@ -125,6 +144,39 @@ class PostgreSQLDialect(Dialect):
 
     def text_keys(self, keys: pa.Array) -> pa.Array:
         return compute.if_else(compute.match_substring(keys, "\0"), None, keys)
+
+    def version(self, columns: Schema, salt: str) -> str:
+        """The SELECT of the number of rows and of the sum of their hashes, each of which is mixed from its columns'."""
+        seeds = (int.from_bytes(sha256(f"{salt}/{index}".encode()).digest()[:7]) for index in count())
+        hashes = [
+            call("coalesce", self._hash(exp.Column(this=outer(name)), column, seed), whole(seed))
+            for (name, column), seed in zip(columns.items(), seeds, strict=False)
+        ]
+        mixed = call("hashint4extended", whole(len(hashes)), joined(exp.BitwiseXor, [whole(next(seeds)), *hashes]))
+        hashed = select([alias(mixed, "h")], table(SOURCE))
+        sums = [exp.Count(this=exp.Star()), call("sum", sql_column("h"))]
+        return select(sums, subquery(hashed, "hashes")).sql(self.name, copy=False)
+
+    def _hash(self, value: Tree, column: ColumnType, seed: int) -> Tree:
+        """A hash of 64 bits of a value; PostgreSQL's own of 64-bit integers and of moments have half as many."""
+        described = column.described
+        match column.kind:
+            case "text":
+                return call("hashtextextended", self.text_column(value, described), whole(seed))
+            case "truth":
+                return call("hashint4extended", cast(value, "INTEGER", self.name), whole(seed))
+            case "date":
+                moment = self.moment_column(value, described)
+                seconds = exp.Extract(this=exp.Var(this="epoch"), expression=moment)
+                return call("hash_numeric_extended", seconds, whole(seed))
+            case "number" if described in self.short:
+                return call("hashint4extended", whole(seed % 2**31), self.cast(value, "long"))
+            case "number" if described in self.floating:
+                return call("hashfloat8extended", self.cast(value, "double"), whole(seed))
+            case "number":
+                return call("hash_numeric_extended", value, whole(seed))
+            case _:
+                assert_never(column.kind)
 
     def _numeric(self, digits: str) -> Tree:
         return self.cast(exp.Literal.string(digits), "wide")

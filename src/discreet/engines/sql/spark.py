@@ -12,9 +12,26 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from discreet.ask.expression import DatePart
+from discreet.ask.expression import DatePart, Schema
 from discreet.engines.sql.dialect import KEYS, SOURCE, STANDARD, STORED, Dialect, Word
-from discreet.engines.sql.trees import Tree, call, cast, column, joined, paren, quoted, select, subquery, when, whole
+from discreet.engines.sql.trees import (
+    Tree,
+    alias,
+    call,
+    cast,
+    column,
+    count,
+    joined,
+    missing,
+    outer,
+    paren,
+    quoted,
+    select,
+    subquery,
+    table,
+    when,
+    whole,
+)
 
 _ODD = frozenset("'\"\\$`")
 """Characters to which the parser, or the substitution of variables, may give a special meaning."""
@@ -91,7 +108,11 @@ class SparkDialect(Dialect):
 
     def text_column(self, value: Tree, described: str) -> Tree:
         """Spark's text columns may have a collation."""
-        return self.fitting(value if described == "string" else self.by_bytes(self.cast(value, "text")))
+        return self.readable(value if described == "string" else self.by_bytes(self.cast(value, "text")))
+
+    def valid(self, text: Tree) -> list[Tree]:
+        """Spark casts any bytes to a text, and does not check the texts of files."""
+        return [call("is_valid_utf8", text)]
 
     def moment_column(self, value: Tree, described: str) -> Tree:
         """By the microseconds since 1970; the cast of a date beyond 290,000 years would raise."""
@@ -138,6 +159,24 @@ class SparkDialect(Dialect):
         fields = [part for key in keys for part in (quoted(key), column(key))]
         generated = call("inline", call("array", call("named_struct", *fields)))
         return select([*others, generated], subquery(facts, "facts"))
+
+    def version(self, columns: Schema, salt: str) -> str:
+        """The SELECT of the number of rows, and of sums of parts of their hashes, which cannot overflow.
+
+        The hash skips NULL, so that it is told which values are missing.
+        """
+        fields: list[Tree] = [self.text(salt)]
+        for name, column_type in columns.items():
+            value: Tree = exp.Column(this=outer(name))
+            if column_type.kind == "text":
+                value = self.text_column(value, column_type.described)
+            elif column_type.described == "timestamp":  # its parts would depend on the session's zone
+                value = call("unix_micros", value)
+            fields += [value, missing(value)]
+        hashed = alias(call("xxhash64", *fields), "h")
+        parts = [call("shiftrightunsigned", column("h"), whole(21 * part)) for part in range(3)]
+        sums = [call("sum", exp.BitwiseAnd(this=part, expression=whole(2**22 - 1))) for part in parts]
+        return select([count(), *sums], subquery(select([hashed], table(SOURCE)), "hashes")).sql(self.name, copy=False)
 
 
 SPARK = SparkDialect()

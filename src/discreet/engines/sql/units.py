@@ -30,11 +30,8 @@ _MOST_ARGUMENTS = 90
 
 
 def unit_value(value: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
-    """The value that identifies a unit, exactly as in the source, and the condition that it exists."""
-    if column.kind == "text":
-        text = dialect.text_column(value, column.described)
-        return text, sql.present(text)
-    return value, dialect.named_unit(value, column)
+    """The value that identifies a unit, as it is in the source, and the condition that it exists."""
+    return value, sql.present(value) if column.kind == "text" else dialect.named_unit(value, column)
 
 
 def _unit_text(column: ColumnType, dialect: Dialect) -> Tree:

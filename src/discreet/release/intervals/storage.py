@@ -19,7 +19,8 @@ import numpy as np
 
 from discreet import views
 from discreet.errors import InvalidParameter
-from discreet.release.intervals.stored import fraction, read, written
+from discreet.outside import read_fraction, read_json
+from discreet.release.intervals.stored import read, written
 
 _EXACT = ("epsilon", "sensitivity", "scale", "step")
 
@@ -48,7 +49,7 @@ class Stored:
     def from_json(cls, text: str | bytes) -> Self:
         """The release in the JSON that `to_json` wrote."""
         try:
-            release = _release_of(json.loads(text))
+            release = _release_of(read_json(text))
         except InvalidParameter:
             raise
         except Exception:  # a text may hold anything
@@ -101,10 +102,10 @@ def _release_of(document: Any) -> Stored:
             releases: Any = {name: _release_of(part) for name, part in parts.items()}
             if not all(isinstance(part, Release) for part in releases.values()):
                 raise _refused()
-            return Releases(releases, fraction(epsilon))
+            return Releases(releases, read_fraction(epsilon))
         case {"discreet": str(name), "low": _, "high": _, "interval": interval, **more} if name in kinds:
             parameters: dict[str, Any] = {str(field): value for field, value in more.items()}
-            parameters |= {exact: fraction(parameters[exact]) for exact in _EXACT}
+            parameters |= {exact: read_fraction(parameters[exact]) for exact in _EXACT}
             value = parameters["value"]
             parameters["value"] = np.array(value) if issubclass(kinds[name], Vector) else read(value)
             if "points" in parameters:

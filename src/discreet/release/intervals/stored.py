@@ -7,7 +7,6 @@ Fractions are texts such as "1/10" with the key "fraction", so they stay exact; 
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -19,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidParameter
+from discreet.outside import read_fraction
 
-_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 _SPREADS = "release.intervals.spreads"
 _FUNCTIONS = {
     **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
@@ -91,7 +90,7 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         case {"float": str(text)}:
             return float(text)
         case {"fraction": str(text)}:
-            return fraction(text)
+            return read_fraction(text)
         case {"day": str(text)}:
             return date.fromisoformat(text)
         case {"time": str(text)}:
@@ -107,13 +106,6 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         case {"kind": str(name), **fields}:
             return _imported(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
     raise InvalidParameter("this is not a release that discreet has written")
-
-
-def fraction(text: str) -> Fraction:
-    """The fraction that `str` wrote; exponents are refused, because they could expand to gigabytes of digits."""
-    if not _FRACTION.fullmatch(text):
-        raise InvalidParameter("a fraction must be written as 1 or 1/10")
-    return Fraction(text)
 
 
 def _imported(name: str, homes: dict[str, str]) -> Any:

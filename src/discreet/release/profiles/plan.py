@@ -24,13 +24,16 @@ from discreet.engines.base import Exact, Request, Rows
 from discreet.errors import InvalidParameter
 from discreet.formats import readable, shown
 from discreet.ledger.questions import canonical
+from discreet.outside import read_json
 from discreet.parameters import exact_epsilon
 from discreet.release.account import answered, entry_of
 from discreet.release.design import Secret
 from discreet.release.mechanism import public_count
 from discreet.release.profiles.octaves import ROW_LIMITS, OctaveDesign, UnitRowsDesign, octave_edges
 from discreet.release.profiles.profile import ColumnProfile, Profile, UnitProfile
+from discreet.release.public_size import public_size
 from discreet.release.split import terms_of
+from discreet.release.work import MOST_COLUMNS, refuse_more
 
 if TYPE_CHECKING:
     from discreet.calibrate.sensitivity.terms import Terms
@@ -106,7 +109,7 @@ class ProfilePlan:
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
 
     def _read(self, content: bytes, entry: str, remaining: Fraction) -> Profile:
-        record = json.loads(content)
+        record = read_json(content)
         columns: dict[str, ColumnProfile] = {}
         unit = None
         for design in self.designs:
@@ -128,6 +131,7 @@ def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> P
         columns = _open_columns(study, scope)
     elif isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
         raise InvalidParameter('columns must be a list of names, as in profile(columns=["cost"], epsilon="0.1")')
+    refuse_more("a profile", len(columns), MOST_COLUMNS, "columns")
     rows = any(map(scope.is_unit, columns))
     by_name = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
     for column in by_name.values():
@@ -160,7 +164,7 @@ def _round_up(number: Fraction) -> str:
 
 
 def _public_units(study: Study) -> int | None:
-    if study.policy.neighbors != "change-one" or not study.engine.public_size:
+    if not public_size(study.policy, study.engine).value:
         return None
     return public_count(study.engine.units(study.policy.unit_column))
 

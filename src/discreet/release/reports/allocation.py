@@ -33,6 +33,7 @@ MOST_CELLS = 10**7
 
 _ALL = 1024  # if there are at most so many sets, each is a candidate
 _UNION = 30_000  # if there are more, unions of two tables with at most so many cells are candidates
+_MOST_UNIONS = 10**6  # and only where tables are few: parts times pairs of tables
 _STARTS, _WORK = (24, 400), 3 * 10**6  # descents at first: fewer if each takes more work
 
 _BLOCK = 250_000
@@ -62,16 +63,13 @@ def allocated(
 
     With `known`, the number of rows is public. With `largest`, the shares minimise the largest variance.
     """
-    sets = _candidates(axes, targets, halves)
-    parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
-    if known and len(parts) > 1:
-        parts = [part for part in parts if any(part)]
+    parts, sets = listed(axes, targets, halves, known=known)
     information = information_of(axes, parts, sets)
-    spreads = np.array([[_spread(target, part) for part in parts] for target in targets], np.float64)
+    spreads = _spreads(targets, parts)
     weights = np.array([[target.weight] for target in targets])
     spreads *= weights / weights.max()
     used = np.flatnonzero(information.any(axis=0))
-    shares = _starts(used.size, int(np.clip(_WORK // information.size, *_STARTS)))
+    shares = _starts(used.size, _starts_of(information.size))
     for many, steps in _ROUNDS:
         shares = _descended(spreads, information[:, used], shares, steps, largest)[:many]
         selected = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
@@ -79,6 +77,28 @@ def allocated(
         selected[(information[untold][:, used] * shares[0] ** 2).argmax(axis=1)] = True
         used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
+
+
+@lru_cache(maxsize=64)
+def listed(
+    axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int], *, known: bool
+) -> tuple[list[Levels], list[Levels]]:
+    """The parts of all tables, and the sets that may be measured."""
+    parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
+    if known and len(parts) > 1:
+        parts = [part for part in parts if any(part)]
+    return parts, _candidates(axes, targets, halves)
+
+
+def descents(size: int) -> list[tuple[int, int, int]]:
+    """The descents of each round at most, their blocks, and their steps, for so many parts times sets."""
+    many = [_starts_of(size), *(before for before, _ in _ROUNDS[:-1])]
+    in_block = max(1, _BLOCK // max(1, size))
+    return [(count, -(-count // in_block), steps) for count, (_, steps) in zip(many, _ROUNDS, strict=True)]
+
+
+def _starts_of(size: int) -> int:
+    return int(np.clip(_WORK // max(1, size), *_STARTS))
 
 
 def _rounded(shares: Floats) -> list[Fraction]:
@@ -97,7 +117,7 @@ def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, know
         return 0.0
     shares = np.array([float(part) for _, part in measured])
     information = information_of(axes, parts, [levels for levels, _ in measured]) @ shares**2
-    return 2 * float(np.array([_spread(target, part) for part in parts]) @ (1 / information))
+    return 2 * float(_spreads([target], parts)[0] @ (1 / information))
 
 
 def cells_of(axes: tuple[Axis, ...], levels: Levels) -> int:
@@ -120,10 +140,13 @@ def information_of(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequen
     return information
 
 
-def _spread(target: Target, part: Levels) -> float:
-    if not below(part, target.levels):
-        return 0.0
-    return math.prod(spreads[level] for spreads, level in zip(target.spreads, part, strict=True))
+def _spreads(targets: Sequence[Target], parts: Sequence[Levels]) -> Floats:
+    """The spread of each target over each part: 0 for parts that it does not have."""
+    levels, spreads = np.array(parts, np.int64), np.ones((len(targets), len(parts)))
+    for index in range(levels.shape[1]):
+        on_axis = np.array([target.spreads[index] for target in targets])
+        spreads *= on_axis[:, levels[:, index]]
+    return spreads
 
 
 def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int]) -> list[Levels]:
@@ -134,8 +157,9 @@ def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: fro
         candidates = set(product(*(range(top + 1) for top in tops)))
     else:
         candidates = {part for table in tables for part in product(*(range(level + 1) for level in table))}
-        unions = {tuple(map(max, first, second)) for first, second in combinations(tables, 2)}
-        candidates |= {union for union in unions if cells_of(axes, union) <= _UNION}
+        if len(candidates) * math.comb(len(tables), 2) <= _MOST_UNIONS:
+            unions = {tuple(map(max, first, second)) for first, second in combinations(tables, 2)}
+            candidates |= {union for union in unions if cells_of(axes, union) <= _UNION}
     few = [levels for levels in candidates if sum(levels[index] > 0 for index in halves) <= 2]
     return sorted(levels for levels in few if levels in tables or cells_of(axes, levels) <= MOST_CELLS // 4)
 

@@ -114,9 +114,15 @@ class Axis:
 
     def spreads(self, level: int) -> Floats:
         """The sum of squares of the weights of a cell of this level on each part, averaged over all cells."""
-        number, cells = self.kinds(level)
-        squares = [self.squares(level, self.unit(level, int(cell))) for cell in cells]
-        return np.asarray(np.bincount(number) @ squares / len(number))
+        if level not in self._spreads:
+            number, cells = self.kinds(level)
+            squares = [self.squares(level, self.unit(level, int(cell))) for cell in cells]
+            self._spreads[level] = np.asarray(np.bincount(number) @ squares / len(number))
+        return self._spreads[level]
+
+    @cached_property
+    def _spreads(self) -> dict[int, Floats]:
+        return {}
 
     def squares(self, level: int, query: Floats) -> Floats:
         """The sum of squares of the weights of a combination of the cells of a level on each part."""

@@ -50,6 +50,18 @@ def operands(condition: Expression) -> set[Expression]:
     return {condition}
 
 
+def comparisons(condition: Expression) -> int:
+    """With how many values a condition compares each key."""
+    match condition:
+        case Every(parts) | Some(parts):
+            return sum(map(comparisons, parts))
+        case Negation(part):
+            return comparisons(part)
+        case Membership(_, choices):
+            return len(choices)
+    return 1
+
+
 def admitted(condition: Expression, of: Expression, group: Group) -> Floats | None:
     """For each cell of a group column, 1 or 0; None if the condition does not decide."""
     try:

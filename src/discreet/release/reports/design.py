@@ -26,7 +26,7 @@ from discreet.release.design import Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.reports.allocation import Measured, cells_of
 from discreet.release.reports.axes import Axis, Levels, coarser
-from discreet.release.reports.fit import Fit, Noise
+from discreet.release.reports.fit import Combined, Fit, Noise
 from discreet.release.reports.tables import Attribute
 from discreet.release.statistics.families import product_cells
 from discreet.release.statistics.moments import pair_totals
@@ -174,14 +174,18 @@ class ReportDesign:
             cells[levels] = np.moveaxis(table, range(len(numbers)), numbers)
         return Fit(axes=self.axes, measured=self.measured, cells=cells, unit=self.unit, known=known)
 
-    def noise(self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool) -> Noise:
+    def noise(
+        self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool, combined: Combined | None = None
+    ) -> Noise:
         """The distribution of the noise of all tables."""
         scales, slacks, rest = [], [], iter(columns)
         for levels, _ in self.measured:
             draws = [(next(rest)[0], unit) for unit in self.units(levels)]
             scales.append(max(continuous_scale(draw) / unit for draw, unit in draws))
             slacks.append(max(slack_of(draw, confidence) / unit for draw, unit in draws))
-        return Noise(axes=self.axes, measured=self.measured, scales=tuple(scales), slacks=tuple(slacks), known=known)
+        if combined is None:
+            combined = Combined(axes=self.axes, measured=self.measured, known=known)
+        return Noise(scales=tuple(scales), slacks=tuple(slacks), combined=combined)
 
     @property
     def cells(self) -> int:

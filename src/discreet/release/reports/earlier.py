@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.query import Query, canonical
 from discreet.ask.scope import Scope
+from discreet.outside import read_fraction, read_json
 from discreet.parameters import exact_confidence
 from discreet.release.plan import REPORTS
 from discreet.release.reports.axes import Axis
@@ -44,15 +44,15 @@ def reported(plan: Plan) -> Report | None:
 
 def _holds(entry: Entry, question: str, plan: Plan) -> bool:
     """Whether a report contains a question, at no smaller ε, under the same promise."""
-    _, questions, promise, *_ = json.loads(entry.query or '["", [], []]')
+    _, questions, promise, *_ = read_json(entry.query or '["", [], []]')
     policy = plan.study.policy
     same = promise == [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
-    return same and question in questions and Fraction(entry.epsilon or 0) >= plan.epsilon
+    return same and question in questions and read_fraction(entry.epsilon or 0) >= plan.epsilon
 
 
 def _report(study: Study, content: bytes, plan: Plan, entry: str) -> Report | None:
     """The report with the table of a plan alone; None if it needs other columns."""
-    record = json.loads(content)
+    record = read_json(content)
     attributes = tuple(
         Attribute(
             Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))), tuple(axis["names"]), width=axis["width"]
@@ -64,21 +64,22 @@ def _report(study: Study, content: bytes, plan: Plan, entry: str) -> Report | No
         return None
     layout = Layout(attributes, (replace(table, name="table"),), None)
     terms = {"confidence": plan.confidence, "simultaneous": plan.simultaneous, "size": plan.size or 1000}
-    return Report(content, _plan(study, record, layout, title=record["report"], **terms), study.remaining, entry)
+    # the title may be that of another analyst
+    return Report(content, _plan(study, record, layout, title="", **terms), study.remaining, entry)
 
 
 def restored(
     study: Study, content: bytes, queries: Mapping[str, Query], *, entry: str, confidence: Any, **terms: Any
 ) -> Report | None:
     """A report from the ledger, with these tables; None if the policy has other cells now."""
-    record, layout = json.loads(content), layout_of(queries, {}, Scope(study.policy, study.schema))
+    record, layout = read_json(content), layout_of(queries, {}, Scope(study.policy, study.schema))
     plan = _plan(study, record, layout, confidence=exact_confidence(confidence), **terms)
-    same = all(json.loads(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where"))
+    same = all(read_json(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where"))
     return Report(content, plan, study.remaining, entry) if same else None
 
 
 def _plan(study: Study, record: dict[str, Any], layout: Layout, **terms: Any) -> ReportPlan:
     """The plan of a recorded report; `terms` are what the record does not say."""
-    epsilon = Fraction(record["epsilon"])
-    measured = tuple((tuple(entry["levels"]), Fraction(entry["epsilon"]) / epsilon) for entry in record["sets"])
+    epsilon = read_fraction(record["epsilon"])
+    measured = tuple((tuple(entry["levels"]), read_fraction(entry["epsilon"]) / epsilon) for entry in record["sets"])
     return ReportPlan(study=study, layout=layout, measured=measured, epsilon=epsilon, **terms)

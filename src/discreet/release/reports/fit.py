@@ -104,53 +104,84 @@ class Fit:
 class Noise:
     """The noise of a report."""
 
-    axes: tuple[Axis, ...]
-    measured: Measured
     scales: tuple[float, ...]
     """For each set, the scale of a continuous draw with the variance of its noise, in rows."""
     slacks: tuple[float, ...]
     """For each set, how much further than such a draw its discrete noise can reach."""
-    known: bool
-    """Whether the number of rows is public."""
+    combined: Combined
+    """What does not depend on ε, and is kept between the plans of a search."""
 
     def reach(self, question: Question, confidence: float) -> Floats:
         """The radius of the noise of each combination at this confidence."""
-        times, weights, slack = self._law(question)
+        times, sets, weights, largest = self.combined.law(question)
         if not weights.size:
             return np.zeros(weights.shape[1])
-        return combined_radius(weights.T, confidence, times) + slack
+        scaled = weights * np.array(self.scales)[sets][:, None]
+        slack: Floats = (largest * np.array(self.slacks)[:, None]).max(axis=0)
+        return combined_radius(scaled.T, confidence, times) + slack
 
-    def _law(self, question: Question) -> tuple[Floats, Floats, Floats]:
-        """The multiplicity of each weight, the weights of each combination, and what discreteness adds."""
+
+@dataclass(frozen=True, kw_only=True)
+class Combined:
+    """Combinations of cells of tables as combinations of the cells of all sets."""
+
+    axes: tuple[Axis, ...]
+    measured: Measured
+    known: bool
+    """Whether the number of rows is public."""
+
+    def law(self, question: Question) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """The multiplicity and the set of each weight, the weights of each combination, and their largest by set."""
+        key = tuple((level, query.shape, query.tobytes()) for level, query in question)
+        if key not in self._laws:
+            self._laws[key] = self._law(question)
+        return self._laws[key]
+
+    def _own(self, question: Question) -> set[int]:
+        """The axes on which a combination is not all rows."""
+        return {index for index, (level, query) in enumerate(question) if level or query.size > 1 or query[0] != 1}
+
+    @cached_property
+    def _laws(self) -> dict[object, tuple[Floats, NDArray[np.int64], Floats, Floats]]:
+        return {}
+
+    def _law(self, question: Question) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        combinations = max((query[0].size for _, query in question), default=1)
+        plain = tuple([0] * len(self.axes))
+        own = self._own(question)
         times: list[Floats] = []
         weights: list[Floats] = []
-        slacks: list[Floats] = []
-        combinations = max((query[0].size for _, query in question), default=1)
-        for index, (levels, _) in enumerate(self.measured):
+        sets: list[int] = []
+        largest = np.zeros((len(self.measured), combinations))
+        for number, (levels, _) in enumerate(self.measured):
             many: Floats = np.ones(1)
-            by_part: dict[Levels, Floats] = {(): np.ones((1, 1))}
-            for position, ((level, query), measured) in enumerate(zip(question, levels, strict=True)):
+            by_part: dict[Levels, Floats] = {plain: np.ones((1, 1))}
+            for index in sorted(own.union(index for index, level in enumerate(levels) if level)):
+                (level, query), measured = question[index], levels[index]
                 if level == measured == 0 and query.size == 1:  # all rows, on both sides
-                    by_part = {(*part, 0): before * query for part, before in by_part.items()}
+                    by_part = {part: before * query for part, before in by_part.items()}
                     continue
-                count, own = self._weights(position, level, query, measured)
+                count, on_axis = self._weights(index, level, query, measured)
                 many = np.outer(many, count).ravel()
                 by_part = {
-                    (*part, step): (before[:, None] * own[:, step]).reshape(len(many), -1)
+                    (*part[:index], step, *part[index + 1 :]): (before[:, None] * on_axis[:, step]).reshape(
+                        len(many), -1
+                    )
                     for part, before in by_part.items()
                     for step in range(min(level, measured) + 1)
                 }
             total = np.zeros((len(many), combinations))
             for part, before in by_part.items():
                 if any(part) or not self.known:  # the sets do not determine the public number of rows
-                    total = total + self._averages(part)[index] / GRAIN * before
+                    total = total + self._averages(part)[number] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
-            weights.append(total[used] * self.scales[index])
-            slacks.append(np.abs(total).max(axis=0, initial=0.0) * self.slacks[index])
+            weights.append(total[used])
+            sets += [number] * int(used.sum())
+            largest[number] = np.abs(total).max(axis=0, initial=0.0)
         if not times:
-            return np.zeros(0), np.zeros((0, combinations)), np.zeros(combinations)
-        return np.concatenate(times), np.concatenate(weights), np.max(slacks, axis=0)
+            return np.zeros(0), np.zeros(0, np.int64), np.zeros((0, combinations)), largest
+        return np.concatenate(times), np.array(sets, np.int64), np.concatenate(weights), largest
 
     def _weights(self, index: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
         """The weights of a combination on an axis, cached: tables of one report share most of them."""

@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from discreet import views
 from discreet.ask import normal
@@ -35,17 +37,29 @@ from discreet.release.account import answered
 from discreet.release.design import Line, Secret
 from discreet.release.discovery import discovery_facts
 from discreet.release.mechanism import NoisyColumn, public_count
-from discreet.release.plan import LEAST_DOUBT, REPORTS, asked_before, error_heading, plan_of
+from discreet.release.plan import LEAST_DOUBT, REPORTS, Plan, asked_before, error_heading, plan_of
+from discreet.release.public_size import PublicSize, public_size
 from discreet.release.reports.allocation import MOST_CELLS, Measured
 from discreet.release.reports.axes import Axis
 from discreet.release.reports.design import ReportDesign
-from discreet.release.reports.fit import Noise
-from discreet.release.reports.report import Report, ReportLine, error_text, kinds, mean_reaches, reaches
+from discreet.release.reports.fit import Combined, Noise, Question
+from discreet.release.reports.report import (
+    Report,
+    ReportLine,
+    error_text,
+    kinds,
+    mean_reaches,
+    mean_weights,
+    points_of,
+    reaches,
+)
 from discreet.release.reports.rows import refuse_whole
 from discreet.release.reports.tables import Layout, Number, Table
+from discreet.release.reports.work import of_report, refuse_report
 from discreet.release.size import MOST_NUMBERS
-from discreet.release.split import terms_of
+from discreet.release.split import scaled, terms_of
 from discreet.release.statistics.grouped import mean_error
+from discreet.release.work import Steps
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
@@ -75,6 +89,10 @@ class ReportPlan:
     """The file of such rows that is saved with the tables."""
     presentation: Presentation = PLAIN
     """The captions and decimals from its file."""
+    combined: Combined | None = field(default=None, compare=False)
+    """What plans of the same sets at different ε share."""
+    begun: Steps = field(default_factory=Steps, compare=False)
+    """The work of choosing the sets."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -94,9 +112,12 @@ class ReportPlan:
     @property
     def known(self) -> bool:
         """Whether the number of rows is public: units are replaced, and no unit is left out."""
-        policy = self.study.policy
-        alike = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
-        return alike and self.study.engine.public_size
+        whole = self.study.policy.unit_column is None and self.layout.where is None
+        return whole and self._size.value
+
+    @property
+    def _size(self) -> PublicSize:
+        return public_size(self.study.policy, self.study.engine)
 
     def _whole(self) -> bool:
         """Whether all sets have a share, and the shares add up to 1."""
@@ -131,13 +152,25 @@ class ReportPlan:
         lines = []
         for table in self.layout.tables:
             share = max(self.epsilon * table.weight / weights // UNIT, 1) * UNIT
-            alone = plan_of(self.study, table.query, epsilon=share, confidence=self.level, size=self.size)
-            errors = {line.name: math.inf if line.reach is None else line.reach for line in alone.lines}
+            lines_alone = scaled(self.alone(table), share).lines
+            errors = {line.name: math.inf if line.reach is None else line.reach for line in lines_alone}
             for number in table.in_order:
                 column, size = self._title(table, number), self.size if number.statistic == "mean" else None
                 errors_of = self.reach(table, number), errors[number.name]
                 lines.append(ReportLine(table.name, column, self._rows(table), *errors_of, size))
         return lines
+
+    def alone(self, table: Table) -> Plan:
+        """The plan of a table that is asked alone, at ε = 1."""
+        if table.name not in self._alone:
+            self._alone[table.name] = plan_of(
+                self.study, table.query, epsilon=Fraction(1), confidence=self.level, size=self.size
+            )
+        return self._alone[table.name]
+
+    @cached_property
+    def _alone(self) -> dict[str, Plan]:
+        return {}
 
     def table_lines(self, size: int | None) -> list[Line]:
         """The lines of a plan for the only table, if it is answered from a report."""
@@ -162,6 +195,17 @@ class ReportPlan:
             self._reaches[key] = self._reach(table, number)
         return self._reaches[key]
 
+    def radius(self, table: Table, number: Number) -> float:
+        """The same for a count or a sum; for a mean what it would be, if groups had the planned number of rows.
+
+        It falls as 1/ε, as errors do where they are small.
+        """
+        if number.statistic != "mean" or number.of is None:
+            return self.reach(table, number)
+        level, width = float(self.level), float(number.of.upper - number.of.lower)
+        reaches = (mean_reaches(table, self.axes, number, self._noise, level, c) for _, c in kinds(table, self.axes))
+        return max((float(reach.max()) for reach in reaches), default=0.0) / self.size * width
+
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
         return {}
@@ -176,11 +220,24 @@ class ReportPlan:
             largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
         return largest
 
+    def questions(self, table: Table, number: Number) -> Iterator[Question]:
+        """The combinations whose radii the error of a number needs."""
+        weights = np.array(number.weights) if number.weights else None
+        if number.statistic == "mean":
+            weights = mean_weights(number, np.linspace(0, 1, points_of(len(self.measured))))
+        for _, cell in kinds(table, self.axes):
+            yield table.question(self.axes, number, weights, cell)
+
+    @cached_property
+    def combining(self) -> Combined:
+        """The combinations of its cells."""
+        return self.combined or Combined(axes=self.axes, measured=self.measured, known=self.known)
+
     @cached_property
     def _noise(self) -> Noise:
         scales = self.design.scales(self.terms, self.epsilon)
         draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
-        return self.design.noise(draws, float(self.level), known=self.known)
+        return self.design.noise(draws, float(self.level), known=self.known, combined=self.combining)
 
     @cached_property
     def canonical(self) -> str:
@@ -307,6 +364,7 @@ class ReportPlan:
             )
         if not self._whole():
             raise InvalidParameter("these weights or errors are too far apart for one report: split it into two")
+        refuse_report(self, of_report(self, 0))
         if self.integers or self.rows is not None:
             refuse_whole(self, rows=self.rows is not None)
         with suppress(ArithmeticError, ValueError):
@@ -352,9 +410,16 @@ class ReportPlan:
         """A sentence on the agreement of the tables."""
         return f"All tables agree: every {self.study.policy.unit} counts in all of them alike."
 
+    @property
+    def notes(self) -> list[str]:
+        """That the number of rows is private, and why, where it could be public."""
+        size, policy = self._size, self.study.policy
+        could = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
+        return [size.sentence] if could and not size.value else []
+
     def __repr__(self) -> str:
         headings, *rows = self.table
-        last = f"{self.agreement} Nothing was read, nothing is spent."
+        last = " ".join([self.agreement, *self.notes, "Nothing was read, nothing is spent."])
         return "\n".join([one_line(self.summary), *table_lines(headings, rows), one_line(last)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
@@ -14,15 +14,28 @@ from discreet.ask.reportfile import PLAIN, Presentation, rows_file
 from discreet.ask.scope import Scope
 from discreet.errors import InvalidParameter, one_line
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
-from discreet.release.reports.allocation import Measured, allocated
+from discreet.release.reports.allocation import allocated, listed
+from discreet.release.reports.fit import Combined
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import layout_of
+from discreet.release.reports.tables import Number, Table
+from discreet.release.reports.work import of_allocation, of_lists, of_report, refuse_report
 from discreet.release.split import by_name, refuse_heavy
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_TABLES = 500
+_BEGIN = 2**20
+"""The ε, in units, at which a search begins: about 0.001."""
+
+_TRIALS, MOST_TRIALS = 6, 8
+"""The most ε at which all errors are computed, once there is one that reaches all targets, and until there is one. Four
+are usual. What lies beside a guess grows by its fourth power; the last guess is the largest ε."""
+
+_BESIDE = 1.02
+"""How far beside a guess the next one lies that shall be on the other side; it grows."""
+
 _LEAST_AIM = 1e-140  # smaller than any error that a plan can reach; its square is a float
 
 
@@ -68,7 +81,7 @@ def report_plan(
     )
     if epsilon is not None:
         amount = exact_epsilon(epsilon)
-        return replace(plan, epsilon=amount, measured=_measured(plan, {})).checked()
+        return replace(_measured(plan, {}), epsilon=amount).checked()
     common = None if isinstance(within, Mapping) else exact("within", within)
     targets = dict.fromkeys(queries, common) if common is not None else by_table("within", within)
     if not targets:
@@ -77,8 +90,8 @@ def report_plan(
     return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
 
 
-def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
-    """The sets to measure: for the least sum of variances, or for the least ε that reaches all targets."""
+def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
+    """The plan with its sets: for the least sum of variances, or for the least ε that reaches all targets."""
     axes, goals = plan.axes, []
     for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
@@ -88,44 +101,63 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> Measured:
                 aim = targets.get(table.name, math.inf) * ((plan.size if number.statistic == "mean" else 1) / width)
                 weight = max(max(aim, _LEAST_AIM) ** -2, 1e-12)
             goals.append(replace(table.target(axes, number), weight=weight))
-    return allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
+    begun = of_lists(axes, goals)
+    refuse_report(plan, begun)
+    begun += of_allocation(goals, *listed(axes, tuple(goals), plan.layout.halves, known=plan.known))
+    refuse_report(plan, begun)
+    sets = allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
+    return replace(plan, measured=sets, begun=begun)
 
 
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     """The plan with the least ε, to four digits, whose errors are all within their targets.
 
-    Errors are nearly a + b/ε, so the ε between two others is guessed by a line in 1/ε; where a guess leaves more than
-    half of the range, the middle is next.
+    Errors are nearly a + b/ε. The radii of the noise at one ε tell where the search begins; from there a line in 1/ε
+    guesses the ε between two others, and where a guess leaves more than half of the range, the middle is next.
     """
     measured, most = _measured(plan, targets), int(LARGEST / UNIT)
+    combined = Combined(axes=plan.axes, measured=measured.measured, known=plan.known)
+    tried = replace(measured, combined=combined)
+    refuse_report(tried, of_report(tried, MOST_TRIALS), searched=True)
 
     @cache
     def trial(units: int) -> ReportPlan:
-        return replace(plan, measured=measured, epsilon=units * UNIT)
+        return replace(tried, epsilon=units * UNIT)
 
-    def error(units: int) -> float:
+    def largest(error: Callable[[Table, Number], float]) -> float:
         """The largest error, as a share of its target."""
         tables = [table for table in plan.layout.tables if table.name in targets]
         return max(
-            trial(units).reach(table, number) / max(targets[table.name], _LEAST_AIM)
-            for table in tables
-            for number in table.numbers
+            error(table, number) / max(targets[table.name], _LEAST_AIM) for table in tables for number in table.numbers
         )
 
-    low, high, below = 0, 2**20, math.inf
-    above = error(high)
-    while above > 1:
-        if high == most:
-            raise InvalidParameter("within must be larger: no ε gives such a small error here")
-        low, below, high = high, above, int(min(high * max(4.0, above), most))
-        above = error(high)
+    def share_at(units: int) -> float:
+        return largest(trial(units).reach)
+
+    guess = min(max(1, int(min(largest(trial(_BEGIN).radius) * _BEGIN, float(most)))), most)
+    low, high, below, above, wider = 0, 0, math.inf, 0.0, _BESIDE
+    trials = 0
+    while not high or (not low and trials < _TRIALS):  # between two ε, of which the larger alone reaches all targets
+        share, trials = share_at(guess), trials + 1
+        if share > 1:
+            if guess == most:
+                raise InvalidParameter("within must be larger: no ε gives such a small error here")
+            low, below = guess, share
+            guess = min(max(guess + 1, int(min(guess * share * wider, float(most)))), most)
+            guess = most if trials == MOST_TRIALS - 1 else guess
+        else:
+            high, above = guess, share
+            if guess == 1:
+                break
+            guess = max(1, min(guess - 1, int(guess * share / wider)))
+        wider = wider**4
     by_line = low > 0
-    while high - low > (digits := max(1, high // 10**4)):
+    while high - low > (digits := max(1, high // 10**4)) and trials < _TRIALS:
         width, guess = high - low, (low + high) // 2
         if by_line and width > 2 * digits:
             inverse = 1 / high + (1 - above) * (1 / low - 1 / high) / (below - above)
             guess = min(max(round(1 / inverse) + digits // 3, low + digits), high - digits)
-        share = error(guess)
+        share, trials = share_at(guess), trials + 1
         if share <= 1:
             high, above = guess, share
         else:

@@ -25,10 +25,11 @@ from discreet.ask.query import canonical as question_text
 from discreet.ask.scope import Scope
 from discreet.errors import QueryRefused
 from discreet.release.reports.axes import Axis, Floats
-from discreet.release.reports.conditions import admitted, operands
+from discreet.release.reports.conditions import admitted, comparisons, operands
 from discreet.release.reports.tables import Attribute, Layout, Number, Table
 from discreet.release.split import subject
 from discreet.release.statistics.moments import MomentDesign
+from discreet.release.work import DECISION, Steps, refuse_much
 
 REST = "other"
 """The label of the cell for rows with none of the keys."""
@@ -77,6 +78,8 @@ class _Reader:
         moments = [moment for query in queries for _, moment in query.aggregates if isinstance(moment, Moment)]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
+        self.decided = 0
+        """The steps of deciding which cells conditions admit."""
         self.halves = {
             moment.of: subject(moment) for moment in moments if moment.missing is None and kind_of(moment.of) != "truth"
         }
@@ -172,6 +175,8 @@ class _Reader:
             index, level = self._group(declared)
             attribute = list(self.attributes.values())[index]
             group = attribute.group if level == 0 else replace(declared, other=REST)
+            self.decided += 0 if group is None else DECISION * len(group.keys) * comparisons(condition)
+            refuse_much(Steps(cells=self.decided), "deciding which keys WHERE admits", "leave out some tables")
             cells = None if group is None else admitted(condition, of, group)
             if cells is not None:
                 axis = attribute.axis

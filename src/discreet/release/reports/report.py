@@ -7,7 +7,6 @@ unbiased estimates, which may be negative or fractional. With `integers` they ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from discreet import views
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import finite, left_shown, readable, shown
+from discreet.outside import read_fraction, read_json
 from discreet.parameters import quote
 from discreet.records import Record, array_of, keys_of
 from discreet.release.answer import Answer
@@ -41,6 +41,9 @@ POINTS = 65
 
 WIDER = 1 + 1e-3
 """Linear interpolation between the points underestimates a radius by less than this."""
+
+_FEW_SETS = 12
+"""With more sets, radii are computed at a quarter of the points: those of many draws take long, and are smooth."""
 
 _OF_ALL_TABLES = ("sets", "tables", "axes", "rows", "where", "discovered")
 """The fields of a record that those of a single table do not have."""
@@ -88,13 +91,13 @@ class Report:
     @cached_property
     def record(self) -> dict[str, Any]:
         """Everything a reader needs: ε, unit, neighbours, and the noisy integers of all measured sets."""
-        record: dict[str, Any] = json.loads(self.content)
+        record: dict[str, Any] = read_json(self.content)
         return record
 
     @property
     def epsilon(self) -> Fraction:
         """The exact ε that all tables cost together."""
-        return Fraction(self.record["epsilon"])
+        return read_fraction(self.record["epsilon"])
 
     @cached_property
     def tables(self) -> Mapping[str, Answer]:
@@ -115,7 +118,7 @@ class Report:
     def columns(self) -> list[NoisyColumn]:
         """The noisy integers."""
         return [
-            NoisyColumn(values=column["values"], step=column["step"], scale=Fraction(column["scale"]))
+            NoisyColumn(values=column["values"], step=column["step"], scale=read_fraction(column["scale"]))
             for measured in self.record["sets"]
             for column in measured["columns"]
         ]
@@ -155,7 +158,8 @@ class Report:
         }
         keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
         nested = {"nested": True} if table.nested else {}
-        fields = {name: value for name, value in self.record.items() if name not in _OF_ALL_TABLES}
+        hidden = (*_OF_ALL_TABLES, *(() if self.plan.title else ("report",)))
+        fields = {name: value for name, value in self.record.items() if name not in hidden}
         head = {**fields, **self.plan.record_of(table), **nested}
         return Answer(
             content=Record(head, keys, numbers).pack(),
@@ -297,9 +301,19 @@ def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float)
 
 def mean_reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]) -> Floats:
     """The radius of the noise of Σu − z·N for each z, in rows of the kind of `cell`."""
-    z = np.linspace(0, 1, POINTS)
-    weights = np.array(number.weights)[:, None] - np.array(number.present)[:, None] * z
-    return noise.reach(table.question(axes, number, weights, cell), level) * WIDER
+    some = np.linspace(0, 1, points_of(len(noise.scales)))  # a radius is convex: it lies below the chords
+    question = table.question(axes, number, mean_weights(number, some), cell)
+    return np.interp(np.linspace(0, 1, POINTS), some, noise.reach(question, level)) * WIDER
+
+
+def mean_weights(number: Number, shares: Floats) -> Floats:
+    """The weights of the cells of the halves of a number in Σu − z·N, for each z."""
+    return np.array(number.weights)[:, None] - np.array(number.present)[:, None] * shares
+
+
+def points_of(sets: int) -> int:
+    """The points at which the radius of the noise of a mean is integrated, with so many measured sets."""
+    return POINTS if sets <= _FEW_SETS else -(-POINTS // 4)
 
 
 def _float(numerators: NDArray[Any], denominator: int) -> Floats:

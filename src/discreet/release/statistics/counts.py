@@ -51,7 +51,7 @@ class CountDesign:
             scale=scale,
             error=(f"± {reach:,}", float(reach)),
             step=Fraction(public_step(scale, epsilon, terms.touched)),
-            noise=(scale,),
+            draws=(scale,),
         )
         return [line]
 

@@ -10,8 +10,10 @@ A *family* is a partition of the row: nonnegative cells that add up to 1 in ever
 
 Every row adds one unit to every family, whatever its values, so families whose shares of ε add up to 1 cost ε. Each
 also estimates the number of rows, and a product estimates the halves of both columns. The cells are fitted to each
-other by least squares under these equalities: y − V Lᵀ(L V Lᵀ)⁺ L y, with V the variances of the draws y and L the
-differences that are 0 without noise. All estimates are linear in the draws, with public coefficients.
+other by least squares under these equalities. All cells of a family have equal variances, so what it says of the number
+of rows and what it says of the differences between the cells of an attribute are independent. Of both, the fit is the
+mean over the families that say it, with weights p²/cells. So all estimates are linear in the draws, with public
+coefficients.
 
 If units are replaced and there is one group, columns are centred instead, and share one noisy number of rows.
 """
@@ -19,11 +21,11 @@ If units are replaced and there is one group, columns are centred instead, and s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
-from itertools import pairwise, product
+from functools import cache, cached_property, lru_cache, partial
+from itertools import accumulate, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +40,7 @@ from discreet.engines.integers import Integers, roomy
 from discreet.release.design import Error, Estimate, Line, Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.statistics.counts import whole, whole_ends
-from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private
 from discreet.release.statistics.moments import (
     MomentDesign,
     bernstein_totals,
@@ -48,6 +50,7 @@ from discreet.release.statistics.moments import (
     moment_line,
     pair_totals,
     planned_error,
+    rows_of,
     sum_noise,
 )
 from discreet.release.statistics.partition import Matrix, Partition, centred, centred_squares
@@ -103,6 +106,21 @@ class JointDesign:
         return next(
             (i for i, column in enumerate(self.columns) if column.of.of == count.of and column.of.missing is None), None
         )
+
+    def attribute_of(self, count: Count) -> int | None:
+        """The attribute whose cells a count adds up; None for all rows."""
+        if count.of is None:
+            return None
+        column = self._column_of(count)
+        return len(self.columns) + self.conditions.index(count) if column is None else column
+
+    def counted(self, count: Count) -> tuple[float, ...]:
+        """Which cells of its attribute a count adds up: of a truth value those for which it holds."""
+        column = self._column_of(count)
+        if count.of is None or column is None:
+            return (1.0,)
+        cells = 3 if self.columns[column].squares else 2
+        return _values(cells) if kind_of(count.of) == "truth" else (1.0,) * cells
 
     def measures(self) -> tuple[Measure, ...]:
         """The number of rows, the measures of each column, each condition, and the products of columns."""
@@ -191,32 +209,39 @@ class JointDesign:
 
     def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
         """The scales of the totals, in their own units."""
-        return [scale / epsilon for scale in _scales(self, terms)]
+        known = self._known_scales
+        if terms not in known:
+            known[terms] = _scales(self, terms)
+        return [scale / epsilon for scale in known[terms]]
+
+    @cached_property
+    def _known_scales(self) -> dict[Terms, tuple[Fraction, ...]]:
+        return {}
+
+    @cached_property
+    def _known_partitions(self) -> dict[Terms, tuple[list[Partition], list[Partition]]]:
+        return {}
 
     def partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
         """The partitions that give the counts and the columns from the totals."""
+        if terms not in self._known_partitions:
+            self._known_partitions[terms] = self._partitions(terms)
+        return self._known_partitions[terms]
+
+    def _partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
         units = self.units(terms)
         if terms.meets:
             return self._centred(terms, units)
         fit = fitted(self.shape, self.families)
         of_columns = [
-            Partition((0.0, 0.5, 1.0) if column.squares else (1.0, 0.0), fit.cells[index], fit.scales, units)
+            Partition(_values(3 if column.squares else 2), fit.cells[index], fit.scales, units)
             for index, column in enumerate(self.columns)
         ]
         of_counts = []
         for _, count in self.counts:
-            column = self._column_of(count)
-            if count.of is None:
-                row = fit.rows
-            elif column is not None:  # Σu of a truth value counts the rows for which it holds
-                truth = kind_of(count.of) == "truth"
-                [row] = _tuples(
-                    np.array([of_columns[column].values if truth else [1.0] * self.shape[column][0]])
-                    @ fit.cells[column]
-                )
-            else:
-                [row] = fit.cells[len(self.columns) + self.conditions.index(count)]
-            of_counts.append(Partition((1.0,), (row,), fit.scales, units))
+            attribute = self.attribute_of(count)
+            cells = (fit.rows,) if attribute is None else fit.cells[attribute]
+            of_counts.append(Partition((1.0,), _tuples(np.array([self.counted(count)]) @ cells), fit.scales, units))
         return of_counts, of_columns
 
     def _centred(self, terms: Terms, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
@@ -242,9 +267,13 @@ class JointDesign:
     def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The largest errors from the noise at this confidence."""
         scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
-        draws, level = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], float(confidence)
-        delta, touched = Fraction(terms.steps), terms.touched
-        steps = [public_step(scale, epsilon, touched) for scale in scales]
+        of_rows = rows_of(scales, units)
+        draws = Draws([NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], units)
+        delta, level = Fraction(terms.steps), float(confidence)
+
+        def planned(grid: ValueGrid, partition: Partition) -> Private:
+            return Private(grid=grid, partition=partition, law=Law(draws, partition, FINEST_SLACK))
+
         ranges = [column.grid.width * column.grid.step for column in self.columns]
         lines = []
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
@@ -253,19 +282,19 @@ class JointDesign:
                 name=name,
                 sensitivity=delta,
                 scale=scales[first] / units[first],
-                error=partial(_count_error, Private(grid=WHOLE, partition=partition, totals=draws), level),
-                noise=(*_written(sum_noise(WHOLE, partition, scales)), _ROUNDING),
+                error=partial(_count_error, planned(WHOLE, partition), level),
+                draws=partial(_written, partition, of_rows),
             )
             lines.append(line)
         for column, width, partition in zip(self.columns, ranges, of_columns, strict=True):
-            sums, first = Private(grid=column.grid, partition=partition, totals=draws), _first(partition)
+            sums, first = planned(column.grid, partition), _first(partition)
             share = delta * units[first] / scales[first]
             for name, statistic in column.wanted:
                 base = moment(statistic).base
                 unit = width ** (2 if base == "variance" else 1) / units[first]
-                noise = scales[first] * unit, steps[first] * unit
+                noise = scales[first] * unit, public_step(scales[first], epsilon, terms.touched) * unit
                 reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
-                added = sum_noise(column.grid, partition, scales) if base == "sum" else ()
+                added = partial(sum_noise, column.grid, partition, of_rows) if base == "sum" else ()
                 lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
         return lines
 
@@ -274,18 +303,18 @@ class JointDesign:
         sums_of = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
+        draws = Draws(totals, self.units(terms))
         estimates: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
-            sums = Private(grid=WHOLE, partition=partition, totals=totals)
+            sums = Private(grid=WHOLE, partition=partition, totals=totals, law=Law(draws, partition))
             counts = whole(np.rint(sums.value("count")))
             estimates[name] = Estimate(counts, partial(whole_ends, sums, counts))
         for column, partition in zip(self.columns, of_columns, strict=True):
-            sums = Private(grid=column.grid, partition=partition, totals=totals)
+            sums = Private(grid=column.grid, partition=partition, totals=totals, law=Law(draws, partition))
             estimates |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
         return estimates
 
 
-@lru_cache(maxsize=512)
 def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
     """The scales at ε = 1."""
     if not terms.meets:
@@ -297,9 +326,15 @@ def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
     return (*scales, terms.shared_rows([(squares, part) for _, squares, part in columns]))
 
 
+def _values(cells: int) -> tuple[float, ...]:
+    """The u of a value that lies entirely in one of so many cells."""
+    return (0.0, 0.5, 1.0) if cells == 3 else (1.0, 0.0)
+
+
 def _first(partition: Partition) -> int:
     """The first of the totals with the largest weight in the sums of a partition."""
-    return int(np.abs(np.array(partition.matrix)).sum(axis=0).argmax())
+    weights = [*np.abs(np.array(partition.kinds)[:, 2:]).sum(axis=1).tolist(), 0.0]
+    return int(np.array(weights)[partition.kind_of].argmax())
 
 
 def _count_error(sums: Private, level: float) -> Error:
@@ -307,9 +342,11 @@ def _count_error(sums: Private, level: float) -> Error:
     return f"± {reach:,}", float(reach)
 
 
-def _written(scales: Iterable[Fraction]) -> tuple[Fraction, ...]:
-    """The nonnegligible scales, as short fractions."""
-    return tuple(scale.limit_denominator(10**9) for scale in scales if scale > Fraction(1, 10**6))
+def _written(partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The nonnegligible scales of the draws in a count, as short fractions, and one for its rounding."""
+    short = cache(lambda scale: scale.limit_denominator(10**9))
+    least = Fraction(1, 10**6)
+    return (*(short(scale) for scale in sum_noise(WHOLE, partition, scales) if scale > least), _ROUNDING)
 
 
 def product_cells(
@@ -351,40 +388,35 @@ class Fit:
 @lru_cache(maxsize=256)
 def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
     """The fit of families with these shares of ε."""
-    blocks, size = [], 0
-    for attributes, _ in families:
-        blocks.append((attributes, slice(size, size + cells_of(shape, attributes))))
-        size = blocks[-1][1].stop
-    scales = np.concatenate([np.full(cells_of(shape, attributes), float(1 / part)) for attributes, part in families])
-    margin = partial(_margin, shape, size)
-    gaps = [  # differences that follow from these, as with three equal families, are left out
-        margin(*first, common) - margin(*second, common)
-        for common in [(), *((index,) for index in range(len(shape)))]
-        for first, second in pairwise(block for block in blocks if {*common} <= {*block[0]})
-    ]
-    fit = np.eye(size)
-    if gaps:
-        differences = np.concatenate(gaps)
-        spread = differences * scales**2
-        fit -= spread.T @ np.linalg.pinv(differences @ spread.T, rcond=1e-10) @ differences
+    firsts = list(accumulate((cells_of(shape, attributes) for attributes, _ in families), initial=0))
+    counts, parts = np.diff(firsts), np.array([float(part) for _, part in families])
+    precisions = parts**2 / counts
+    rows = np.repeat(precisions / precisions.sum(), counts)
+    measured: list[list[int]] = [[] for _ in shape]
+    for number, (attributes, _) in enumerate(families):
+        for index in attributes:
+            measured[index].append(number)
     cells = []
-    for index in range(len(shape)):
-        block = next(block for block in blocks if index in block[0])
-        cells.append(_tuples((margin(*block, (index,)) @ fit)[: shape[index][0]]))
-    return Fit(_tuples(margin(*blocks[0], ()) @ fit)[0], tuple(cells), tuple(scales.tolist()))
+    for index, (own, missing) in enumerate(shape):
+        several = own + missing
+        matrix = np.tile(rows / several, (several, 1))
+        whole = precisions[measured[index]].sum()
+        for number in measured[index]:
+            margin = _margin(shape, families[number][0], index)
+            block = slice(firsts[number], firsts[number + 1])
+            matrix[:, block] += precisions[number] / whole * (margin - 1 / several)
+        cells.append(_tuples(matrix[:own]))
+    scales = np.repeat([float(1 / part) for _, part in families], counts)
+    return Fit(_tuples(rows[None])[0], tuple(cells), tuple(scales.tolist()))
 
 
-def _margin(shape: Shape, size: int, attributes: tuple[int, ...], block: slice, common: tuple[int, ...]) -> Floats:
-    """The cells of some of the attributes of a family, as sums of its own cells."""
-    sizes = [shape[index][0] + shape[index][1] for index in attributes]
-    positions = [attributes.index(index) for index in common]
-    matrix = np.zeros((math.prod(sizes[position] for position in positions), size))
-    for number, cell in enumerate(product(*map(range, sizes))):
-        row = 0
-        for position in positions:
-            row = row * sizes[position] + cell[position]
-        matrix[row, block.start + number] = 1.0
-    return matrix
+def _margin(shape: Shape, attributes: tuple[int, ...], index: int) -> Floats:
+    """The cells of an attribute as sums of the cells of a family."""
+    sizes = [shape[one][0] + shape[one][1] for one in attributes]
+    place = attributes.index(index)
+    cells = np.indices(sizes)[place].ravel()
+    margin: Floats = np.equal(cells, np.arange(sizes[place])[:, None]).astype(np.float64)
+    return margin
 
 
 def _tuples(matrix: Floats) -> Matrix:

@@ -24,18 +24,22 @@ import numpy as np
 from discreet.calibrate.grid import ValueGrid
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics.fieller import Ends, SharedReach, edges
-from discreet.release.statistics.partition import Matrix, Partition
+from discreet.release.statistics.partition import Kinds, Partition
 from discreet.release.statistics.spread import (
     SMALL_SCALE,
     Floats,
-    combined_radius,
     continuous_scale,
     discrete_radius,
+    radius_of_kinds,
     slack_of,
 )
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 """Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's interval."""
+
+MEAN_POINTS = -(-_POINTS // 4), _POINTS
+VARIANCE_POINTS = MEAN_POINTS[0] * -(-_VARIANCES // 4), _POINTS * _VARIANCES
+"""Combinations whose reach is integrated, with many draws and with up to three."""
 
 _ERRORS = 2049
 """True shares at which the largest error is sought."""
@@ -52,9 +56,79 @@ _FLOATS = 2.0**-46
 _CLOSE = 1e-6
 """The relative accuracy of a planned error."""
 
+FINEST_SLACK = 2.0**-20
+"""Of a plan, in rows: so that columns of the same shares have the same law, however fine their grids are."""
+
+_EVERY, _NEARLY, _BESIDE = 32, 0.99, 1e-3
+"""Of the true shares, those that are looked at first; which of the others are looked at then; and how far the largest
+error lies beyond that of the first, about."""
+
+_FACTOR_BITS = 40
+"""Digits of the factor of a law in a plan."""
+
+_CACHED = 512
+"""Reaches that are kept: of all columns of a question, which its plan, its curve and its release share."""
+
 _BLOCK, _VARIANCE_BLOCK = 2**16, 512
 """Groups that are computed at a time, so that their arrays stay in the caches. In shorter steps, threads wait for each
 other: numpy lets another thread run Python for the time of a step only."""
+
+
+class Draws:
+    """The noise of the totals of a release, in their units: all columns of a question share it."""
+
+    def __init__(self, totals: Sequence[NoisyColumn], units: Sequence[int]) -> None:
+        self.totals, self.units = totals, np.array(units, np.float64)
+        self._slacks: dict[float, Floats] = {}
+
+    def block(self, block: slice) -> list[Floats]:
+        """The totals of some groups, in rows."""
+        return [
+            np.array(total.values[block], np.float64) / unit
+            for total, unit in zip(self.totals, self.units.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def few(self) -> list[Floats] | None:
+        """The totals of all groups, if they are few: then they are kept."""
+        count = len(self.totals[0].values)
+        return self.block(slice(0, count)) if count * len(self.totals) <= _BLOCK else None
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """The scales of continuous draws with the same variances."""
+        return np.array([continuous_scale(total) for total in self.totals]) / self.units
+
+    def slacks(self, confidence: float) -> Floats:
+        """How much further than such draws the totals can reach."""
+        if confidence not in self._slacks:
+            self._slacks[confidence] = np.array([slack_of(total, confidence) for total in self.totals]) / self.units
+        return self._slacks[confidence]
+
+
+class Law:
+    """The law of the noise of a partition: its scale, and what is discrete about it, by kind of total.
+
+    Slacks are rounded up to multiples of `finest`, if there is one.
+    """
+
+    def __init__(self, draws: Draws, partition: Partition, finest: float = 0.0) -> None:
+        self.draws, self._partition, self._finest = draws, partition, finest
+
+    @cached_property
+    def factor(self) -> float:
+        """The factor of the scales of the partition: the largest over the totals."""
+        factor = float((self.draws.spreads / np.array(self._partition.scales)).max())
+        if not self._finest:
+            return factor
+        part, exponent = math.frexp(factor)  # so that two columns do not differ in a last digit alone
+        return math.ldexp(round(math.ldexp(part, _FACTOR_BITS)), exponent - _FACTOR_BITS)
+
+    def slack(self, confidence: float) -> Floats:
+        """Of each kind of totals, how much further than a continuous draw one of them can reach."""
+        widest = np.zeros(len(self._partition.kinds) + 1)
+        np.maximum.at(widest, self._partition.kind_of, self.draws.slacks(confidence))
+        return np.ceil(widest[:-1] / self._finest) * self._finest if self._finest else widest[:-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +137,9 @@ class Private:
 
     grid: ValueGrid
     partition: Partition
-    totals: Sequence[NoisyColumn]
+    totals: Sequence[NoisyColumn] = ()
+    """None in a plan."""
+    law: Law | None = None
 
     def value(self, statistic: str) -> Floats:
         """For all groups: count, sum, mean or variance, or the sample form variance+."""
@@ -123,9 +199,8 @@ class Private:
 
     def reach(self, weights: Floats, confidence: float) -> float:
         """The reach of the noise of a combination of the sums."""
-        mixed = self.partition.mixed(weights) * np.array(self.partition.scales)
-        radius = _radius(tuple(mixed.tolist()), confidence)
-        return self._factor * radius + self._slack(weights, confidence).item()
+        radius = _radius(tuple(np.asarray(weights, np.float64).tolist()), self.partition.kinds, confidence)
+        return self._law.factor * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
         """The error of a number of a group of so many rows, at this level, where it is largest.
@@ -152,18 +227,16 @@ class Private:
         return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
 
     @cached_property
-    def _units(self) -> Floats:
-        return np.array(self.partition.units, np.float64)
+    def _law(self) -> Law:
+        return self.law or Law(Draws(self.totals, self.partition.units), self.partition)
 
     @cached_property
     def _sums(self) -> Floats:
         """The sums of the partition, for all groups."""
-        count, units = len(self.totals[0].values), [float(unit) for unit in self.partition.units]
+        count, draws = len(self.totals[0].values), self._law.draws
         sums = np.empty((len(self.partition.matrix), count))
         for block in blocks(count, _BLOCK):
-            columns = [np.array(total.values[block], np.float64) for total in self.totals]
-            for column, unit in zip(columns, units, strict=True):
-                np.divide(column, unit, column)
+            columns = draws.few or draws.block(block)
             for row, weights in zip(sums, self.partition.matrix, strict=True):
                 combination(weights, columns, row[block])
         return sums
@@ -172,33 +245,31 @@ class Private:
         return float(self.grid.lower) + np.array(self.partition.values) * float(self.grid.width)
 
     @cached_property
-    def _factor(self) -> float:
-        """The factor of the scales of the partition: the largest over the totals."""
-        spreads = np.array([continuous_scale(total) for total in self.totals])
-        return float((spreads / self._units / np.array(self.partition.scales)).max())
-
-    @cached_property
     def _largest(self) -> float:
         """The size of the largest sum."""
-        return float(max(self._sums.max(), -self._sums.min()))
+        return float(max(self._sums.max(), -self._sums.min())) if self.totals else 0.0
 
     def _slack(self, weights: Floats, confidence: float) -> Floats:
         """How much further a combination of discrete draws can reach than a combination of continuous draws."""
-        slack = np.array([slack_of(total, confidence) for total in self.totals]) / self._units
-        lattice: Floats = (np.abs(self.partition.mixed(weights)) * slack).max(axis=-1)
+        by_kind = self._law.slack(confidence)[:, None] * np.abs(
+            np.array(self.partition.kinds)[:, 2:] @ weights.reshape(-1, weights.shape[-1]).T
+        )
+        lattice: Floats = by_kind.max(axis=0).reshape(weights.shape[:-1])
+        if not self._largest:
+            return lattice
         rounding: Floats = np.abs(weights).max(axis=-1) * (_FLOATS * self._largest)
         return lattice + rounding
 
     def _mean_reach(self, confidence: float) -> Floats:
         """The reach of the noise of Σu − u·N, for each u."""
         partition = self.partition
-        table = _mean_reaches(partition.values, partition.matrix, partition.scales, confidence)
-        return self._factor * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
+        table = _mean_reaches(partition.values, partition.kinds, _is_small(partition), confidence)
+        return self._law.factor * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
 
     def _variance_reach(self, confidence: float) -> Floats:
         """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v."""
-        table = _variance_reaches(self.partition.matrix, self.partition.scales, confidence)
-        return self._factor * table + self._slack(_variance_weights(), confidence)
+        table = _variance_reaches(self.partition.kinds, _is_small(self.partition), confidence)
+        return self._law.factor * table + self._slack(_variance_weights(), confidence)
 
     def _share_reach(self, confidence: float) -> SharedReach:
         """The reach of the noise of Σu − u·N, for each u; for small draws by their own law."""
@@ -265,6 +336,13 @@ def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[An
 
 def combination(weights: Sequence[float], columns: Sequence[Floats] | Floats, out: Floats | None = None) -> Floats:
     """Σ weight·column; a matrix product would start threads, which take longer than a few columns do."""
+    if out is not None and out.size == 1:  # the same additions, without the cost of an array for each
+        alone = 0.0
+        for weight, column in zip(weights, columns, strict=True):
+            if weight:
+                alone += column.item() * weight
+        out[0] = alone
+        return out
     total, product = np.empty(len(columns[0])) if out is None else out, np.empty(len(columns[0]))
     total[:] = 0.0
     for weight, column in zip(weights, columns, strict=True):
@@ -289,36 +367,63 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
 
 
 def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
-    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst true share.
+    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst true share."""
+    return _mean_error(near.tobytes(), far.tobytes(), level, confidence, rows)
+
+
+@lru_cache(maxsize=_CACHED)
+def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, rows: int) -> float:
+    """The same, kept: columns of the same law share it.
 
     An estimate z is off by t to either side with half the probability that the noise of Σu − z·N exceeds t·N; no
     estimate lies beyond 0 and 1. `near` and `far` are reaches at a lower level and at the confidence; between and
     beyond them the probability is taken to fall exponentially.
     """
-    points, true = np.linspace(0, 1, far.size), np.linspace(0, 1, _ERRORS)
-    rate = math.log((1 - level) / (1 - confidence))
+    near, far = np.frombuffer(lower), np.frombuffer(upper)
+    every, rate, doubt = np.linspace(0, 1, _ERRORS), math.log((1 - level) / (1 - confidence)), 1 - confidence
+    rises = np.diff(near), np.diff(far)
 
-    def missed(error: float) -> float:
-        total = np.zeros_like(true)
-        for z in (true + error, true - error):
-            low, high = (np.interp(z, points, reach) for reach in (near, far))
-            spread = np.maximum(high - low, 1e-12 * high + 1e-300)
-            chance = (1 - level) * np.exp(np.clip(-rate * (error * rows - low) / spread, -700, 0.7))
-            total += np.where((z >= 0) & (z <= 1), np.minimum(chance, 1.0) / 2, 0.0)
-        return float(total.max())
+    def chances(true: Floats, error: float) -> Floats:
+        """The probability of such an error, at each true share."""
+        above, below = true + error, true - error
+        last, first = int(above.searchsorted(1.0, "right")), int(below.searchsorted(0.0))
+        places = np.concatenate([above[:last], below[first:]]) * (far.size - 1)
+        cells = np.minimum(places.astype(np.int64), far.size - 2)
+        parts = places - cells
+        low = near[cells] + parts * rises[0][cells]
+        high = far[cells] + parts * rises[1][cells]
+        spread = np.maximum(high - low, 1e-12 * high + 1e-300)
+        height = np.minimum(np.maximum((low - error * rows) * rate / spread, -700), 0.7)
+        chance = np.minimum(np.exp(height) * (1 - level), 1.0) / 2
+        total = np.zeros(true.size)
+        total[:last] += chance[:last]
+        total[first:] += chance[last:]
+        return total
 
-    # the logarithm of the probability is nearly linear in the error: regula falsi, halved if it is stuck (Illinois)
-    def height_at(error: float) -> float:
-        return math.log(max(missed(error), 1e-300) / (1 - confidence))
-
-    first, last, side = 0.0, min(1.0, float(far.max()) / rows), 0
+    last = min(1.0, float(far.max()) / rows)
     if not last:  # only the draw 0 is likely enough to count
         return last
-    above, below = height_at(first), height_at(last)
+    found, error = np.arange(_ERRORS) % _EVERY == 0, 0.0
+    while True:  # the worst share is sought among a few, and then beside those that are nearly as bad at their error
+        likely = every[found]
+        error = _root(lambda t, true=likely: math.log(max(float(chances(true, t).max()), 1e-300) / doubt), error, last)  # type: ignore[misc]
+        missed = chances(every, error)
+        if missed.max() <= missed[found].max() or missed.max() <= doubt:
+            return error
+        found |= missed >= missed.max() * _NEARLY
+        last = min(1.0, error * (1 + _BESIDE))
+
+
+def _root(height_at: Callable[[float], float], first: float, last: float) -> float:
+    """Where a height falls to 0, at most 1; it is not negative at the first place, and `last` is a guess.
+
+    The logarithm of a probability is nearly linear in the error: regula falsi, halved if it is stuck (Illinois).
+    """
+    side, above, below = 0, height_at(first), height_at(last)
     while below > 0:
         if last == 1:
             return last
-        first, above, last = last, below, min(1.0, 2 * last)
+        first, above, last = last, below, min(1.0, 2 * last - first / 2)
         below = height_at(last)
     while last - first > _CLOSE * last:
         middle = first + (last - first) * (min(max(above / (above - below), 0.01), 0.99) if above > below else 0.5)
@@ -341,10 +446,27 @@ def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
     return float(points[before] + (reach[before] - points[before] * rows) / rise * (points[after] - points[before]))
 
 
-@lru_cache(maxsize=512)
-def _radius(weights: tuple[float, ...], confidence: float) -> float:
+def _is_small(partition: Partition) -> bool:
+    """Whether reaches are cheap, and computed at all points."""
+    return len(partition.scales) <= 3
+
+
+def _of_kinds(weights: Floats, kinds: Kinds) -> Floats:
+    """Combinations of sums as combinations of kinds of totals."""
+    combined: Floats = np.asarray(weights, np.float64) @ np.array(kinds)[:, 2:].T
+    return combined
+
+
+def _radii(weights: Floats, kinds: Kinds, confidence: float) -> Floats:
+    """The radii of combinations of sums, for the scales of the partition."""
+    scales, times = np.array(kinds)[:, :2].T
+    return radius_of_kinds(_of_kinds(weights, kinds) * scales, times, confidence)
+
+
+@lru_cache(maxsize=_CACHED)
+def _radius(weights: tuple[float, ...], kinds: Kinds, confidence: float) -> float:
     """The radius of one combination, which does not depend on ε: the plan, the release and the next ε share it."""
-    return combined_radius(np.array(weights), confidence).item()
+    return _radii(np.array(weights), kinds, confidence).item()
 
 
 def _mean_weights(values: tuple[float, ...], points: int) -> Floats:
@@ -359,23 +481,23 @@ def _variance_weights() -> Floats:
     return np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1)
 
 
-@lru_cache(maxsize=64)
-def _mean_reaches(values: tuple[float, ...], matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
-    weights = _mean_weights(values, _POINTS) @ np.array(matrix) * np.array(scales)
-    if len(scales) <= 3:
-        return combined_radius(weights, confidence) * _WIDER
+@lru_cache(maxsize=_CACHED)
+def _mean_reaches(values: tuple[float, ...], kinds: Kinds, small: bool, confidence: float) -> Floats:
+    weights = _mean_weights(values, _POINTS)
+    if small:
+        return _radii(weights, kinds, confidence) * _WIDER
     # for more draws a quarter of the points: the reach is convex, so it lies below the chords
     points = np.linspace(0, 1, _POINTS)
-    reaches: Floats = np.interp(points, points[::4], combined_radius(weights[::4], confidence)) * _WIDER
+    reaches: Floats = np.interp(points, points[::4], _radii(weights[::4], kinds, confidence)) * _WIDER
     return reaches
 
 
-@lru_cache(maxsize=64)
-def _variance_reaches(matrix: Matrix, scales: tuple[float, ...], confidence: float) -> Floats:
-    if len(scales) <= 3:
-        return combined_radius(_variance_weights() @ np.array(matrix) * np.array(scales), confidence) * _WIDER
+@lru_cache(maxsize=_CACHED)
+def _variance_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
+    if small:
+        return _radii(_variance_weights(), kinds, confidence) * _WIDER
     # a quarter of the points in both directions: between them the reach is nearly linear, and not above the chord
-    coarse = combined_radius(_variance_weights()[::4, ::4] @ np.array(matrix) * np.array(scales), confidence)
+    coarse = _radii(_variance_weights()[::4, ::4], kinds, confidence)
     rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
     finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
     return np.stack([np.interp(columns, columns[::4], row) for row in finer.T]) * _WIDER**4

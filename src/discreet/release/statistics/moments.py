@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
 from discreet.release.design import Error, Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private
 from discreet.release.statistics.partition import Partition, bernstein, centred, centred_squares, pair
 from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius
 
@@ -127,7 +127,8 @@ class MomentDesign:
         grid = self.grid
         if terms.public or self.alone:
             return (scales[0] * grid.step,)
-        return sum_noise(grid, self.partition(terms), scales)
+        partition = self.partition(terms)
+        return sum_noise(grid, partition, rows_of(scales, partition.units))
 
     def _reach(
         self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
@@ -138,7 +139,9 @@ class MomentDesign:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
         if not terms.public:
             totals = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
-            sums = Private(grid=grid, partition=self.partition(terms), totals=totals)
+            partition = self.partition(terms)
+            law = Law(Draws(totals, partition.units), partition, FINEST_SLACK)
+            sums = Private(grid=grid, partition=partition, law=law)
             return sums.planned(level, base, deviation, rows)
         first, second = float(scales[0]) * step, float(scales[1]) * step**2
         if base != "variance":
@@ -233,7 +236,7 @@ def moment_line(
     noise: tuple[Fraction, Fraction],
     epsilon: Fraction,
     reach: Callable[[int], float],
-    draws: tuple[Fraction, ...],
+    draws: tuple[Fraction, ...] | Callable[[], tuple[Fraction, ...]],
     size: int | None,
 ) -> Line:
     """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group."""
@@ -253,24 +256,34 @@ def moment_line(
         error=error,
         sized=True,
         step=noise[1],
-        noise=draws,
+        draws=draws,
     )
 
 
+def rows_of(scales: Sequence[Fraction], units: Sequence[int]) -> list[Fraction]:
+    """The scales of totals in rows; equal ones are one object."""
+    each: dict[Fraction, Fraction] = {}
+    rows = (scale / unit for scale, unit in zip(scales, units, strict=True))
+    return [each.setdefault(scale, scale) for scale in rows]
+
+
 def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """The scales of the draws in a sum that follows from a partition."""
-    return tuple(scale * weight for scale, weight in zip(scales, _weights(grid, partition), strict=True) if weight)
-
-
-@lru_cache(maxsize=256)
-def _weights(grid: ValueGrid, partition: Partition) -> tuple[Fraction, ...]:
-    """The size of the weight of each total in the sum, in the units of the data."""
+    """The scales of the draws in a sum that follows from a partition; `scales` are those of its totals, in rows."""
     ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
-    weights = []
-    for unit, *column in zip(partition.units, *partition.matrix, strict=True):
-        weight = sum((end * Fraction(part) for end, part in zip(ends, column, strict=True)), Fraction())
-        weights.append(abs(weight) / unit * grid.step)
-    return tuple(weights)
+    of_kinds = [
+        abs(sum((end * Fraction(part) for end, part in zip(ends, kind[2:], strict=True)), Fraction())) * grid.step
+        for kind in partition.kinds
+    ]
+    of_kinds.append(Fraction(0))
+    known: dict[tuple[int, int], Fraction] = {}
+    noise = []
+    for scale, kind in zip(scales, partition.kind_of.tolist(), strict=True):
+        key = id(scale), kind
+        if key not in known:
+            known[key] = scale * of_kinds[kind]
+        if known[key]:
+            noise.append(known[key])
+    return tuple(noise)
 
 
 def joint_totals(total: Any, squared: Any, width: int) -> list[Any]:

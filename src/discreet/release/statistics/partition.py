@@ -9,17 +9,24 @@ of which they are combinations:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.release.statistics.spread import Floats
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+Kinds: TypeAlias = tuple[tuple[float, ...], ...]
+"""Of each kind of totals: their scale, how many they are, and their coefficient in each sum."""
+
+
+@dataclass(frozen=True)
 class Partition:
     """Sums over which a value spreads its weight, and the totals that get noise."""
 
@@ -36,6 +43,27 @@ class Partition:
         """A combination of the sums as a combination of the totals in their units."""
         combined: Floats = np.asarray(weights, np.float64) @ np.array(self.matrix)
         return combined
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kinds of the totals that count in some sum: equal scales and coefficients, in the order of these.
+
+        A joint design has hundreds of totals and few kinds, and columns that differ in their order alone have the same.
+        """
+        return self._kinds[0]
+
+    @cached_property
+    def kind_of(self) -> NDArray[np.int64]:
+        """The kind of each total, or one more than the last for totals that count in no sum."""
+        return self._kinds[1]
+
+    @cached_property
+    def _kinds(self) -> tuple[Kinds, NDArray[np.int64]]:
+        columns = list(zip(self.scales, *self.matrix, strict=True))
+        times = Counter(column for column in columns if any(column[1:]))
+        places = {column: place for place, column in enumerate(sorted(times))}
+        kinds = tuple((column[0], float(times[column]), *column[1:]) for column in places)
+        return kinds, np.array([places.get(column, len(places)) for column in columns])
 
 
 def pair(width: int) -> Partition:

@@ -13,7 +13,6 @@ NaN and missing values. The number of people is public, and who answered is not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,8 +25,9 @@ from discreet.calibrate import lemma
 from discreet.calibrate.ball import ball, nearest
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
+from discreet.engines.array import safely
 from discreet.errors import InvalidParameter
-from discreet.parameters import Epsilon, Number, exact_confidence, exact_epsilon, quote
+from discreet.parameters import Epsilon, Number, exact_confidence, exact_epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -128,21 +128,21 @@ def _respond(bits: Any, epsilon: Fraction, entropy: Entropy) -> Response:
 
 def _ones(bits: Any) -> NDArray[np.bool_]:
     """Which entries are 1; decided entry by entry, and no entry raises an error."""
-    if isinstance(bits, list | tuple):
-        ones = np.fromiter(map(_is_one, bits), np.bool_, len(bits))
-    else:
-        array = None
-        with suppress(Exception):  # a message of another library might quote data: no `__context__` may keep it
-            masked = isinstance(bits, np.ma.MaskedArray)
-            array = np.where(np.ma.getmaskarray(bits), 0, bits.data) if masked else np.asarray(bits)
-        if array is None:
-            raise InvalidParameter(f"bits must be a list or an array, got {quote(bits)}")
-        if array.ndim != 1:
-            raise InvalidParameter(f"bits must have one dimension, got {array.ndim}")
-        ones = _ones_of_array(array)
+    refusal = InvalidParameter(f"bits must be a list or an array, got a {type(bits).__name__}")
+    ones = safely(bits, _read, refusal)
     if ones.size == 0:
         raise InvalidParameter("bits must have at least one entry, got none")
     return ones
+
+
+def _read(bits: Any) -> NDArray[np.bool_]:
+    if issubclass(type(bits), list | tuple):
+        return np.fromiter(map(_is_one, bits), np.bool_, len(bits))
+    masked = issubclass(type(bits), np.ma.MaskedArray)
+    array = np.where(np.ma.getmaskarray(bits), 0, np.asarray(bits)) if masked else np.asarray(bits)
+    if array.ndim != 1:
+        raise InvalidParameter(f"bits must have one dimension, got {array.ndim}")
+    return _ones_of_array(array)
 
 
 def _ones_of_array(array: NDArray[Any]) -> NDArray[np.bool_]:
@@ -160,5 +160,7 @@ def _ones_of_array(array: NDArray[Any]) -> NDArray[np.bool_]:
 def _is_one(item: Any) -> bool:
     try:
         return bool(item == 1)
-    except Exception:  # an entry that cannot be compared counts as 0
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # an entry that cannot be compared counts as 0
         return False

@@ -46,6 +46,10 @@ _LEAST_OF_MANY = 1e-4
 _DIGITS = 14.0
 """Integrals are truncated, and their nodes spaced, so that the error is e^(−this)."""
 
+_SMALL, _TERMS = 0.04, 6
+"""Where |w²s²| is at most this, Σ ln(1 − w²s²) is computed by so many terms of its series, exact to a share of 10⁻⁹; of
+the weights of a report most are so small."""
+
 _HALVINGS = 8
 """Halvings of the interval in which a tilt is sought: any tilt gives the integral, a good one with few nodes."""
 
@@ -93,11 +97,20 @@ def combined_radius(weights: Floats, confidence: float, times: Floats | None = N
     """
     sizes = np.abs(np.asarray(weights, np.float64))
     if times is not None:
-        return _tilted_radius(sizes, confidence, times)
-    sizes = sizes[..., np.flatnonzero(sizes.reshape(-1, sizes.shape[-1]).any(axis=0))]
-    if sizes.shape[-1] == 0:
-        return np.zeros(sizes.shape[:-1])
-    return (_closed_radius if sizes.shape[-1] <= _FEW else _tilted_radius)(sizes, confidence)
+        smallest = _LEAST if (times == 1).all() else _LEAST_OF_MANY
+        return _tilted_radius(sizes, confidence, times, smallest)
+    return radius_of_kinds(sizes, np.ones(sizes.shape[-1]), confidence)
+
+
+def radius_of_kinds(weights: Floats, times: Floats, confidence: float) -> Floats:
+    """The same for weights of which each stands for so many: few enough that the least counts as `_LEAST` tells."""
+    sizes = np.abs(weights)
+    used = np.flatnonzero(sizes.reshape(-1, sizes.shape[-1]).any(axis=0))
+    sizes, times = sizes[..., used], times[used]
+    if times.sum() <= _FEW:
+        each = np.repeat(sizes, times.astype(np.int64), axis=-1)
+        return _closed_radius(each, confidence) if used.size else np.zeros(sizes.shape[:-1])
+    return _tilted_radius(sizes, confidence, times, _LEAST)
 
 
 def _closed_radius(weights: Floats, confidence: float) -> Floats:
@@ -123,7 +136,7 @@ def _closed_radius(weights: Floats, confidence: float) -> Floats:
     return reach
 
 
-def _tilted_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
+def _tilted_radius(weights: Floats, confidence: float, times: Floats, smallest: float) -> Floats:
     """The radius of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
 
         P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
@@ -131,34 +144,55 @@ def _tilted_radius(weights: Floats, confidence: float, times: Floats | None = No
     At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing cancels. Small weights
     are enlarged, which can only widen the interval, so that M falls fast.
     """  # noqa: D400, D415 - a formula follows
-    sizes = weights.reshape(-1, weights.shape[-1])
+    sizes, of_row = distinct_rows(weights.reshape(-1, weights.shape[-1]), times)
+    times = np.sort(times)
     blocks = (sizes[start : start + _ROWS] for start in range(0, len(sizes), _ROWS))
-    radii = [_some_radii(block, confidence, np.ones(sizes.shape[-1]) if times is None else times) for block in blocks]
-    return np.concatenate(radii).reshape(weights.shape[:-1])
+    radii = [_some_radii(block, confidence, times, smallest) for block in blocks]
+    return np.concatenate(radii)[of_row].reshape(weights.shape[:-1])
 
 
-def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
-    top = sizes.max(axis=-1)
-    smallest = _LEAST if (times == 1).all() else _LEAST_OF_MANY
-    squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], smallest) ** 2
-    squares[top == 0] = 1.0
-    aim = math.log1p(-confidence) - math.log(2)
-    reach = np.sqrt(2 * squares @ times) * max(0.7, math.sqrt(-aim))
+def distinct_rows(sizes: Floats, times: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """The rows that differ, with weights in the order of their times and sizes, and which of them each row is.
+
+    Halves of a column are often alike: then the combinations for the shares u and 1 − u are the same draws.
+    """
+    order = np.argsort(times, kind="stable")
+    rows, ends = sizes[:, order], np.flatnonzero(np.diff(times[order])) + 1
+    for block in np.split(np.arange(len(order)), ends):
+        rows[:, block] = np.sort(rows[:, block], axis=1)
+    if len(rows) == 1:
+        return rows, np.zeros(1, np.intp)
+    alike = np.round(rows / max(float(rows.max()), 1e-300), 12)  # but for the rounding of their sums
+    _, first, of_row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    return rows[first], of_row.reshape(-1)
+
+
+def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float) -> Floats:
+    top, squares, aim, reach = _begun(sizes, confidence, times, smallest)
     for _ in range(_STEPS):
-        tilt = _tilt(squares, reach, times)
-        width = 2 * math.pi / np.maximum(reach + _DIGITS / tilt, _DIGITS / (1 - tilt))
-        nodes = math.ceil(float((_last(squares, tilt, times) / width).max()))
+        tilt, width, nodes = _nodes(squares, reach, times)
         s = tilt[:, None] + 1j * (np.arange(nodes) + 0.5) * width[:, None]
         heights = np.exp((tilt * reach)[:, None] - s * reach[:, None])
         along, first = s * s, np.zeros_like(tilt)
-        for column, many in zip(squares.T, times, strict=True):
+        small = squares.max(axis=0) * float(np.abs(along).max()) <= _SMALL
+        exponent, series = np.zeros_like(s), small.any()  # relative to M(c), which may exceed the floats
+        if series:
+            powers = _powers(squares[:, small], times[small])
+            exponent += _series(powers[:, :, None], along)
+            at_tilt = _series(powers, tilt**2)
+            exponent -= at_tilt[:, None]
+            first += at_tilt
+        for column, many in zip(squares.T[~small], times[~small], strict=True):
             factor = 1 - column[:, None] * along
             if many == 1:
                 heights /= factor
-            else:  # relative to M(c), which may exceed the floats
+            else:
                 least = 1 - column * tilt**2
-                heights *= np.exp(-many * np.log(factor / least[:, None]))
+                exponent -= many * np.log(factor / least[:, None])
                 first -= many * np.log(least)
+                series = True
+        if series:
+            heights *= np.exp(exponent)
         tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
         moved = (np.log(tail) + first - tilt * reach - aim) * tail / density
         reach = np.maximum(reach + moved, reach / 3)
@@ -166,6 +200,48 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats) -> Floats:
             break
     radii: Floats = reach * top * (1 + 2 * _CLOSE)
     return radii
+
+
+def _begun(sizes: Floats, confidence: float, times: Floats, smallest: float) -> tuple[Floats, Floats, float, Floats]:
+    """The largest weights, the squares of all as shares of these, the logarithm of the tail, and a first guess."""
+    top = sizes.max(axis=-1)
+    squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], smallest) ** 2
+    squares[top == 0] = 1.0
+    aim = math.log1p(-confidence) - math.log(2)
+    return top, squares, aim, np.sqrt(2 * squares @ times) * max(0.7, math.sqrt(-aim))
+
+
+def _nodes(squares: Floats, reach: Floats, times: Floats) -> tuple[Floats, Floats, int]:
+    """The c of the integrals, the distances of their nodes, and how many nodes they need."""
+    tilt = _tilt(squares, reach, times)
+    width = 2 * math.pi / np.maximum(reach + _DIGITS / tilt, _DIGITS / (1 - tilt))
+    return tilt, width, math.ceil(float((_last(squares, tilt, times) / width).max()))
+
+
+def work(weights: Floats, confidence: float, times: Floats) -> tuple[int, int, int]:
+    """The rows of integrals that `combined_radius` computes, their nodes, and the weights that are not in the series.
+
+    Each costs a step of these three; further steps of Newton's method, of which there are two or three, cost the same.
+    """
+    sizes, _ = distinct_rows(np.abs(weights), times)
+    times = np.sort(times)
+    _, squares, _, reach = _begun(sizes, confidence, times, _LEAST_OF_MANY)
+    tilt, width, nodes = _nodes(squares, reach, times)
+    furthest = float((tilt**2 + (nodes * width) ** 2).max())
+    return len(sizes), nodes, int((squares.max(axis=0) * furthest > _SMALL).sum())
+
+
+def _powers(squares: Floats, times: Floats) -> Floats:
+    """Σ times·squaresᵏ/k for each k: the coefficients of −Σ times·ln(1 − squares·x)."""
+    return np.stack([squares**power @ times / power for power in range(1, _TERMS + 1)])
+
+
+def _series(powers: Floats, x: Any) -> Any:
+    """Σ powersₖ·xᵏ."""
+    total = powers[-1] * x
+    for power in powers[-2::-1]:
+        total = (total + power) * x
+    return total
 
 
 def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:

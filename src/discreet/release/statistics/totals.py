@@ -25,6 +25,7 @@ import numpy as np
 from discreet.ask.query import Named
 from discreet.engines.integers import near
 from discreet.errors import InvalidParameter
+from discreet.outside import read_fraction
 from discreet.records import Record, array_of
 from discreet.release.statistics.spread import combined_radius
 
@@ -50,11 +51,11 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     many = math.prod(map(len, kept_keys.values()))
     merged = answer.recorded.cells // many
     together = many * len(statistics) if record["simultaneous"] else 1
-    level = float(1 - (1 - Fraction(record["confidence"])) / together)
+    level = float(1 - (1 - read_fraction(record["confidence"])) / together)
     numbers: dict[str, Any] = {}
     for statistic in statistics:
         reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], merged, level)
-        reach += float(Fraction(statistic["step"]))  # totals lie on the grid of the cells
+        reach += float(read_fraction(statistic["step"]))  # totals lie on the grid of the cells
         added = _added(answer.recorded.numbers[statistic["name"]][0], keys, kept_keys)
         if all(isinstance(value, int) for value in added):
             reach = math.ceil(reach)

@@ -8,8 +8,8 @@ two machines do not change it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -19,15 +19,15 @@ import numpy as np
 
 from discreet.ask.statistics import moment
 from discreet.calibrate.sensitivity.terms import Terms
-from discreet.release.statistics.families import Family, JointDesign
-from discreet.release.statistics.partition import Partition
+from discreet.release.statistics.families import Family, JointDesign, cells_of
+from discreet.release.statistics.partition import Partition, centred, centred_squares
 from discreet.release.statistics.spread import Floats
 
 _STEPS, _PARTS = 64, 16  # the number of steps of ε, and of further steps for each further sixteen shares
 
 _STRIDES = (16, 4, 1)
-_DESCENTS = 2  # descents are made from so many of the starts, the best
-_EFFORT = 20_000  # the number of exchanges tried from each start, times the number of shares
+DESCENTS = 2  # descents are made from so many of the starts, the best
+_EFFORT, _EFFORT_OF_CUBE = 20_000, 16  # exchanges tried from each start, times the shares; five of a cube are usual
 _BETTER = 1 - 1e-6  # a step must reduce the sum by this share
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
@@ -76,26 +76,85 @@ def _best(
 ) -> Units:
     if len(slots) + len(others) == 1:
         return (_STEPS,)
-    weights = [] if design is None else _errors(design, terms)
+    of_joint = None if design is None else _joint_error(design, terms, wishes, slots)
 
     def error(units: Units) -> float:
         joint, rest, steps = units[: len(slots)], units[len(slots) :], sum(units)
-        covered = {index for slot, part in zip(slots, joint, strict=True) if part for index in slot}
-        if not all(rest) or (design is not None and (not any(joint) or len(covered) < len(design.shape))):
-            return float("inf")
-        descents = sum(weight * (steps / part) ** 2 for weight, part in zip(others, rest, strict=True))
-        if design is not None:
-            counts, columns = replace(design, families=_families(slots, units)).partitions(terms)
-            wanted = (
-                partition for partition, column in zip(columns, design.columns, strict=True) for _ in column.wanted
-            )
-            variances = (_variance(*pair) for pair in zip(weights, (*counts, *wanted), strict=True))
-            descents += float(np.dot(wishes, list(variances))) * (steps / sum(joint)) ** 2
-        return descents
+        if not all(rest):
+            return math.inf
+        of_rest = sum(weight / part**2 for weight, part in zip(others, rest, strict=True))
+        return (of_rest + (0.0 if of_joint is None else of_joint(joint))) * steps**2
 
     starts = sorted((_start(slots, len(others), chosen) for chosen in _choices(slots)), key=error)
-    descents = [_descended(start, error) for start in starts[:_DESCENTS]]
+    descents = [_descended(start, error) for start in starts[:DESCENTS]]
     return min(descents, key=lambda units: (float(f"{error(units):.6g}"), units))
+
+
+def _joint_error(
+    design: JointDesign, terms: Terms, wishes: tuple[float, ...], slots: tuple[Attributes, ...]
+) -> Callable[[Units], float]:
+    """The weighted sum of the variances of a joint design, as a function of the shares of its families.
+
+    Every number is a share of the rows and a difference between the cells of one attribute: `families.fitted` says how
+    near both are known.
+    """
+    of_rows, of_cells = _parts_of_errors(design, terms, wishes)
+    if terms.meets:  # Σu of a column has its own share, and the number of rows what is left
+        places = {index: place for place, slot in enumerate(slots) for index in slot}
+        comes = [0.0] * len(slots)
+        for index, place in places.items():
+            comes[place] = float(terms.comes(design.columns[index].squares))
+        owns = [(share, places[index]) for index, share in enumerate(of_cells)]
+
+        def centred_error(units: Units) -> float:
+            if not all(units[place] for _, place in owns) or not any(units):
+                return math.inf
+            left = sum(part * (1 - came) for part, came in zip(units, comes, strict=True))
+            return sum(share / units[place] ** 2 for share, place in owns) + of_rows / left**2
+
+        return centred_error
+    cells = [cells_of(design.shape, slot) for slot in slots]
+    measured = [
+        (share, [place for place, slot in enumerate(slots) if index in slot]) for index, share in enumerate(of_cells)
+    ]
+
+    def error(units: Units) -> float:
+        known = [part * part / several for part, several in zip(units, cells, strict=True)]
+        whole, infinite = sum(known), math.inf
+        if not whole:
+            return infinite
+        return of_rows / whole + sum(
+            share / told if (told := sum(known[place] for place in places)) else infinite for share, places in measured
+        )
+
+    return error
+
+
+def _parts_of_errors(design: JointDesign, terms: Terms, wishes: tuple[float, ...]) -> tuple[float, list[float]]:
+    """What the variance of the number of rows weighs, and what that of the cells of each attribute does."""
+    whole, cells = 0.0, [0.0] * len(design.shape)
+    attributes = [design.attribute_of(count) for _, count in design.counts]
+    attributes += [index for index, column in enumerate(design.columns) for _ in column.wanted]
+    for wish, index, weights in zip(wishes, attributes, _errors(design, terms), strict=True):
+        if index is None:
+            whole += wish
+        elif terms.meets:
+            column = (centred_squares if design.columns[index].squares else centred)(1)
+            mixed = column.mixed(weights)
+            cells[index] += wish * float(np.square(mixed[:, :-1] * column.scales[:-1]).sum(axis=1).mean())
+            whole += wish * float(np.square(mixed[:, -1]).mean())
+        else:
+            several = sum(design.shape[index])
+            means = weights.sum(axis=1) / several
+            spread = np.square(weights).sum(axis=1) - several * means**2
+            whole += wish * float(np.square(means).mean())
+            cells[index] += wish * float(spread.mean()) / several
+    return whole, cells
+
+
+def effort(shares: int) -> int:
+    """How many exchanges of so many shares are tried from each start, times the number of shares."""
+    return min(_EFFORT, _EFFORT_OF_CUBE * shares**3)
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
@@ -127,7 +186,7 @@ def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Uni
 
 def _descended(units: Units, error: Callable[[Units], float]) -> Units:
     """Shares that no exchange between two of them improves, or the best that was found within the limit."""
-    least, tries = error(units), _EFFORT // len(units)
+    least, tries = error(units), effort(len(units)) // len(units)
     for stride in _STRIDES:
         moved = True
         while moved:
@@ -148,8 +207,8 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
 
 
 def _errors(design: JointDesign, terms: Terms) -> list[Floats]:
-    """The errors of each number as combinations of the sums of its partition, with mean square 1 if it is alone."""
-    weights: list[Floats] = [np.ones((1, 1))] * len(design.counts)
+    """The errors of each number as combinations of the cells of its attribute, with mean square 1 if it is alone."""
+    weights: list[Floats] = [np.array([design.counted(count)]) for _, count in design.counts]
     for column in design.columns:
         lower, upper, lone = float(column.grid.lower), float(column.grid.upper), column.partition(terms)
         for _, statistic in column.wanted:

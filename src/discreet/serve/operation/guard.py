@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
+from discreet.ledger.chain import Entry
 from discreet.release.study import Study
 from discreet.serve.address import host_name
 from discreet.serve.operation.log import tell, tell_operator
@@ -41,6 +42,7 @@ _EXTRA = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}
 _SINGLE = (b"authorization", b"content-length", b"content-type")
 """Headers that may occur once: a proxy in front might read two of them differently."""
 _HOLDS = 1.0  # seconds for which a result of `Readiness` is reused, since anybody may ask
+_PATIENCE = 2.0  # seconds for all checks of `Readiness` together
 _CLOSE = (b"connection", b"close")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
 """Methods that the log names: a client may send any word as a method, even a token."""
@@ -125,38 +127,66 @@ def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
     return None
 
 
+class Check:
+    """One thing that an answer needs; a check that hangs holds a thread of its own, however often anybody asks."""
+
+    def __init__(self, part: str, study: str, work: Callable[[], Any]) -> None:
+        self.part, self.study, self._work = part, study, work
+        self._until, self._lock, self._done = 0.0, threading.Lock(), threading.Event()
+        self.passes = False
+        self.value: Any = None
+        self._done.set()
+
+    def begin(self, *, anew: bool) -> None:
+        """Look again, in a thread, unless somebody does; without `anew`, also unless somebody has just done so."""
+        with self._lock:
+            if (anew or time.monotonic() >= self._until) and self._done.is_set():
+                self._done.clear()
+                threading.Thread(target=self._look, daemon=True).start()
+
+    def result(self, end: float) -> bool:
+        """Whether it passes; not if that is unknown at the end of our patience."""
+        return self._done.wait(max(0.0, end - time.monotonic())) and self.passes
+
+    def _look(self) -> None:
+        try:
+            self.value = self._work()
+            self.passes = True
+        except Exception as error:
+            self.passes, self.value = False, None
+            tell_operator(error, f"the {self.part}{f' of study {self.study!r}' if self.study else ''}")
+        finally:
+            self._until = time.monotonic() + _HOLDS
+            self._done.set()
+
+
 class Readiness:
-    """Whether every ledger and the other files can be read; failures go to the operator's log."""
+    """Whether the sources, the ledgers, the tokens and the disk can be used; failures go to the operator's log."""
 
     def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
-        ledgers = {f"the ledger of study {name!r}": partial(_remaining, study) for name, study in studies.items()}
-        self._checks: dict[str, Callable[[], Any]] = {**ledgers, **others}
-        self._until, self._is_ready, self._checking = 0.0, False, threading.Lock()
+        self.checks = [
+            *(Check("source", name, study.engine.probe) for name, study in studies.items()),
+            *(Check("ledger", name, partial(_usable, study)) for name, study in studies.items()),
+            *(Check(part, "", work) for part, work in others.items()),
+        ]
 
-    def __call__(self) -> bool:
-        if time.monotonic() < self._until:
-            return self._is_ready
-        if not self._checking.acquire(blocking=False):  # a check that hangs holds one thread, not all
-            return False
-        try:
-            self._until = time.monotonic() + _HOLDS
-            self._is_ready = all(_passes(name, check) for name, check in self._checks.items())
-        finally:
-            self._checking.release()
-        return self._is_ready
+    def __call__(self) -> list[str]:
+        """The kinds of what failed, or did not answer in time."""
+        return sorted({check.part for check, passes in self.results() if not passes})
 
-
-def _remaining(study: Study) -> object:
-    return study.ledger.remaining(study.name)
+    def results(self, *, anew: bool = False) -> list[tuple[Check, bool]]:
+        """The checks, and whether they pass."""
+        for check in self.checks:
+            check.begin(anew=anew)
+        end = time.monotonic() + _PATIENCE
+        return [(check, check.result(end)) for check in self.checks]
 
 
-def _passes(name: str, check: Callable[[], Any]) -> bool:
-    try:
-        check()
-    except Exception as error:
-        tell_operator(error, name)
-        return False
-    return True
+def _usable(study: Study) -> Entry:
+    """The last entry of a ledger that can be read and written."""
+    study.ledger.refuse_full()
+    [head] = study.ledger.recent(study.name, last=1)
+    return head
 
 
 def stop(studies: Mapping[str, Study]) -> None:

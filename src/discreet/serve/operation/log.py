@@ -17,7 +17,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Literal, TypeAlias
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, errno_code
 
 log = logging.getLogger("discreet.serve")
 _QUOTED = ("discreet", "uvicorn")
@@ -36,9 +36,16 @@ def tell_operator(error: BaseException | None, doing: str) -> None:
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
     line = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = str(error) if isinstance(error, DiscreetError) else ""
-    fields = {"doing": doing, "error": type(error).__name__, "place": line, "words": words}
-    sentence = f"{doing} failed with {fields['error']}{f' at {line}' if line else ''}{f': {words}' if words else ''}"
+    code = error.code if isinstance(error, DiscreetError) else _code(error)
+    fields = {"doing": doing, "error": type(error).__name__, "place": line, "words": words, "code": code}
+    kind = f"{fields['error']}{f' ({code})' if code else ''}"
+    sentence = f"{doing} failed with {kind}{f' at {line}' if line else ''}{f': {words}' if words else ''}"
     log.error("%s", sentence, extra={"event": "failure", "fields": fields})
+
+
+def _code(error: BaseException | None) -> str:
+    """The number of an error of the operating system."""
+    return errno_code(error.errno) if isinstance(error, OSError) and error.errno else ""
 
 
 class OneLine(logging.Formatter):

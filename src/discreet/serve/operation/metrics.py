@@ -11,15 +11,16 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from discreet.errors import InvalidParameter
+from discreet.ledger.chain import Entry
 from discreet.records import software
-from discreet.release.study import Study
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -31,15 +32,19 @@ _HELP = {
     "discreet_closed_total": ("counter", "Connections that the server closed, by reason."),
     "discreet_requests_in_progress": ("gauge", "Requests that are processed or sent."),
     "discreet_ledger_seconds": ("histogram", "Duration of a spend and of the record of an answer."),
-    "discreet_epsilon_total": ("gauge", "Total epsilon of a study."),
+    "discreet_epsilon_budget": ("gauge", "Total epsilon of a study."),
     "discreet_epsilon_spent": ("gauge", "Epsilon that a study has spent."),
     "discreet_epsilon_left": ("gauge", "Epsilon that a study has left."),
     "discreet_ledger_entries": ("gauge", "Entries of a study in its ledger."),
+    "discreet_ready": ("gauge", "Whether a part can be used: source, ledger, tokens or disk."),
     "discreet_info": ("gauge", "Version of the software."),
     "process_resident_memory_bytes": ("gauge", "Memory of the server's process."),
 }
 
 Labels = tuple[tuple[str, str], ...]
+
+
+_NOTHING: Mapping[tuple[str, str], bool] = MappingProxyType({})
 
 
 class Metrics:
@@ -67,14 +72,33 @@ class Metrics:
                 buckets[bisect_left(BUCKETS, took)] += 1
                 self._sums[operation] += took  # type: ignore[assignment]
 
-    def text(self, studies: Mapping[str, Study]) -> str:
-        """All metrics, with the budgets of these studies, as Prometheus reads them."""
+    def begin(self, routes: Sequence[str]) -> None:
+        """Start all counts at 0: of a count that begins with its first event, no alert would see the increase."""
+        for route in ("-", *routes):
+            for status in ("200", "503"):
+                self.add("discreet_requests_total", 0, route=route, status=status)
+        for reason in ("late", "full", "slow", "no HTTP"):
+            self.add("discreet_closed_total", 0, reason=reason)
+        with self._lock:
+            for operation in ("spend", "record"):
+                self._times.setdefault(operation, [0] * (len(BUCKETS) + 1))
+                self._sums[operation] += 0.0  # type: ignore[assignment]
+
+    def text(self, heads: Mapping[str, Entry], ready: Mapping[tuple[str, str], bool] = _NOTHING) -> str:
+        """All metrics as Prometheus reads them, with the last entry of each ledger that can be read.
+
+        `ready` says by part and study what can be used.
+        """
         with self._lock:
             samples = [(name, labels, float(value)) for (name, labels), value in self._counts.items()]
             for operation, buckets in self._times.items():
                 samples += _histogram(operation, buckets, self._sums[operation])
-        for name, study in studies.items():
-            samples += _budget(name, study)
+        samples += [
+            ("discreet_ready", (("part", part), *((("study", study),) if study else ())), float(passes))
+            for (part, study), passes in ready.items()
+        ]
+        for name, head in heads.items():
+            samples += _budget(name, head)
         samples += [("discreet_info", (("software", software()),), 1.0), *_memory()]
         lines: list[str] = []
         for family, (kind, words) in _HELP.items():
@@ -128,11 +152,10 @@ class Timed:
         return getattr(self._ledger, name)
 
 
-def _budget(name: str, study: Study) -> Iterator[tuple[str, Labels, float]]:
+def _budget(name: str, head: Entry) -> Iterator[tuple[str, Labels, float]]:
     """Total, spent and left ε of a study, from one entry of the ledger, so that they agree."""
-    [head] = study.ledger.recent(study.name, last=1)
     labels = (("study", name),)
-    amounts = {"total": head.total, "spent": head.spent, "left": head.total - head.spent}
+    amounts = {"budget": head.total, "spent": head.spent, "left": head.total - head.spent}
     yield from ((f"discreet_epsilon_{name}", labels, amount / 10**9) for name, amount in amounts.items())
     yield "discreet_ledger_entries", labels, float(head.number)
 

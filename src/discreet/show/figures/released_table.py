@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from discreet.ask.query import Group, Named
 from discreet.errors import one_line
 from discreet.formats import as_float, shown
+from discreet.outside import read_fraction
 from discreet.release.answer import Answer
 from discreet.release.release import Histogram, Release, Releases, Vector
 
@@ -86,7 +87,7 @@ def of_answer(answer: Answer) -> Table:
             from_zero = aggregates.get(source, "").startswith(("count(", "sum("))
             columns.append(Numbers(name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
     record = answer.record
-    percent = f"{float(Fraction(record['confidence'])) * 100:g} %"
+    percent = f"{float(read_fraction(record['confidence'])) * 100:g} %"
     together = ", all together" if record.get("simultaneous") else ""
     note = f"intervals at {percent}{together} · ε {shown(answer.epsilon)} · {record['neighbors']}"
     return Table(keys=tuple(keys), columns=tuple(columns), note=note, sorted=bool(answer.query.order))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 from discreet import Policy, QueryRefused
 from discreet.ask.expression import ColumnType
 from discreet.ask.query import Moment
 from discreet.ask.sql import parse, parse_condition
+from discreet.verify import reference
 
 COLUMNS = {
     "a": {"bounds": [date(2024, 1, 15), date(2024, 3, 2)]},

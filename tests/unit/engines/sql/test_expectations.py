@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-import reference
 from discreet.engines import duckdb as ours
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import PostgreSQL
@@ -15,6 +14,7 @@ from discreet.engines.sql.expectations import QUESTIONS, ROWS
 from discreet.engines.sql.postgres import PostgreSQLDialect
 from discreet.engines.sql.spark import SparkDialect
 from discreet.errors import EngineFailed
+from discreet.verify import reference
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

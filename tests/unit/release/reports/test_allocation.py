@@ -9,7 +9,7 @@ import pytest
 
 from discreet.release.reports.allocation import Target, allocated, variance
 from discreet.release.reports.axes import Axis
-from discreet.release.reports.fit import GRAIN, Fit, Noise, averages
+from discreet.release.reports.fit import GRAIN, Combined, Fit, Noise, averages
 
 FLAT = (Axis((1, 3)), Axis((1, 2)), Axis((1, 4)))
 NESTED = (Axis((1, 3, 6), ((0, 0, 0, 1, 1, 2),)), Axis((1, 2)))
@@ -68,13 +68,14 @@ def test_variances_are_those_of_least_squares(axes):
 
 def noise_of(axes, measured, known=False):
     scales = tuple(1 / float(part) for _, part in measured)
-    return Noise(axes=axes, measured=measured, scales=scales, slacks=(0.0,) * len(scales), known=known)
+    combined = Combined(axes=axes, measured=measured, known=known)
+    return Noise(scales=scales, slacks=(0.0,) * len(scales), combined=combined)
 
 
 def spread(noise, question):
     """The variance of a combination."""
-    times, weights, _ = noise._law(question)
-    return 2 * times @ weights**2
+    times, sets, weights, _ = noise.combined.law(question)
+    return 2 * times @ (weights * np.array(noise.scales)[sets][:, None]) ** 2
 
 
 def test_noise_of_siblings_that_differ_in_number_is_that_of_the_fit():

@@ -1,8 +1,18 @@
-"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are defined."""
+"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are defined.
+
+    evaluate    the value of an expression of the row language in a row, or None if it is missing
+    fetch       the integers that a request asks for: condition, groups, limits of units, grid, sums and cells
+    discover    the number of units that have each key
+    by_rows     the number of units by their number of rows
+
+It shares no code with the engines: it takes values of their protocol (`engines.base`), and rows as dictionaries of
+Python's own values. It is what proofs and conformance tests compare engines with, and far too slow for anything else.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 import string
@@ -12,13 +22,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from discreet.ask import expression as ask
-from discreet.ask.expression import Expression, Kind
+from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
 from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
 
@@ -82,7 +91,11 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
                 value = cleaned(value, reading)
             return cast(value, kind) if reading is None or value is None else read(value, kind, reading)
         case ask.Constant(value, _):
-            return limited(float(min(max(value, -(10**101)), 10**101))) if isinstance(value, Fraction) else plain(value)
+            return (
+                limited(float(min(max(value, Fraction(-(10**101))), Fraction(10**101))))
+                if isinstance(value, Fraction)
+                else plain(value)
+            )
         case ask.Arithmetic(sign, left, right):
             a, b = of(left), of(right)
             return None if a is None or b is None else arithmetic(sign, a, b)
@@ -148,7 +161,7 @@ def cleaned(text: str, reading: ask.Reading) -> str | None:
     return next((after for before, after in reading.map if before == text), text)
 
 
-def read(text: str, kind: str, reading: ask.Reading) -> Any:
+def read(text: str, kind: Kind, reading: ask.Reading) -> Any:
     """A text by its declared marks and formats, one character after another."""
     if kind == "date" and reading.formats:
         moments = (moment(text.strip(" "), written) for written in reading.formats)
@@ -194,14 +207,15 @@ def moment(text: str, written: str) -> datetime | None:
                 return None
             found["%m"] = str(MONTHS.index(taken.lower()) + 1)
         else:
-            taken = re.match("[0-9]*", taken)[0]
+            taken = "".join(itertools.takewhile("0123456789".__contains__, taken))
         if not taken or (part == "%Y" and len(taken) < 4) or (joined and len(taken) < most):
             return None
         found[part] = taken
         at += len(taken)
-    numbers = [int(found.get(part, 0)) for part in ("%Y", "%m", "%d", "%H", "%M", "%S")]
+    year, month, day, *clock = (int(found.get(part, 0)) for part in ("%Y", "%m", "%d", "%H", "%M", "%S"))
+    hour, minute, second, micro = *clock, int(found["%f"].ljust(6, "0"))
     try:
-        return datetime(*numbers, int(found["%f"].ljust(6, "0"))) if at == len(text) else None  # noqa: DTZ001
+        return datetime(year, month, day, hour, minute, second, micro) if at == len(text) else None  # noqa: DTZ001
     except ValueError:
         return None
 
@@ -238,7 +252,7 @@ def arithmetic(sign: str, a: float, b: float) -> float | None:
 
 
 def compare(sign: str, a: Any, b: Any) -> bool:
-    return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign]
+    return bool({"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign])
 
 
 def function(name: str, values: list[Any]) -> Any:  # noqa: PLR0911 - one case for each function
@@ -337,10 +351,11 @@ def cast(value: Any, kind: Kind) -> Any:  # noqa: PLR0911 - one case for each pa
 
 
 def on_grid(value: OnGrid, row: Row) -> int | None:
+    """The grid point of a row's value, counted from the lowest; None if it is missing and dropped."""
     number = evaluate(value.of, row)
     if number is None:
         return None if value.missing is None else value.missing - value.grid.lower
-    clamped = min(max(number * 2.0**-value.grid.exponent, float(value.grid.lower)), float(value.grid.upper))
+    clamped: float = min(max(number * 2.0**-value.grid.exponent, float(value.grid.lower)), float(value.grid.upper))
     return math.floor(clamped + 0.5) - value.grid.lower
 
 
@@ -350,20 +365,31 @@ def fact(measure: Measure, row: Row) -> int | None:
         case Rows(None) | Units():
             return 1
         case Rows(of):
-            value = evaluate(of, row)
+            value = None if of is None else evaluate(of, row)
             return None if value is None or value is False else 1
         case Total(value) | Squares(value) | Present(value) | Cells(value):
             return on_grid(value, row)
         case Product(first, second, (power, other)):
-            points = on_grid(first, row), on_grid(second, row)
-            return None if None in points else points[0] ** power * points[1] ** other
+            a, b = on_grid(first, row), on_grid(second, row)
+            return None if a is None or b is None else int(a**power * b**other)
+    raise TypeError(f"no row has a fact for {type(measure).__name__}")
 
 
 def size(group: Group) -> int:
+    """The rows of a group column in an answer."""
     return len(group.keys) + (group.other is not None)
 
 
-def position(group: Group, row: Row) -> int | None:
+def indices(group: Group) -> dict[Any, int | None]:
+    """The index of each key, as a value of the row language; none for bins."""
+    if group.edges is not None:
+        return {}
+    keys = [evaluate(ask.Constant(key, kind_of(key) or "text"), {}) for key in group.keys]
+    return {key: index for index, key in reversed(list(enumerate(keys)))}
+
+
+def position(group: Group, index_of: Mapping[Any, int | None], row: Row) -> int | None:
+    """The index of a row among the keys of a group column, or None if it is in no group."""
     value = evaluate(group.of, row)
     outside = None if group.other is None else len(group.keys)
     if value is None:
@@ -372,12 +398,13 @@ def position(group: Group, row: Row) -> int | None:
         edges = [limited(float(edge)) for edge in group.edges]
         if not edges[0] <= value <= edges[-1]:
             return outside
-        return min(sum(edge <= value for edge in edges) - 1, len(edges) - 2)
-    keys = [evaluate(ask.Constant(key, kind_of(key)), {}) for key in group.keys]
-    return keys.index(value) if value in keys else outside
+        return min(sum(bool(edge <= value) for edge in edges) - 1, len(edges) - 2)
+    at: int | None = index_of.get(value, outside)
+    return at
 
 
 def unit_text(value: Any) -> str:
+    """A unit as a text for hashes."""
     match value:
         case str():
             return value
@@ -396,6 +423,7 @@ def unit_text(value: Any) -> str:
 
 
 def md5(parts: Sequence[Any]) -> str:
+    """The hash by which a unit's rows are chosen."""
     text = "|".join("" if part is None else str(part) for part in parts)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -419,34 +447,36 @@ def facts_of(request: Request) -> list[Any]:
 
 def fetch(request: Request, rows: Sequence[Row]) -> list[list[Any]]:
     """What an engine must give back."""
-    groups = request.groups
-    counted = [row for row in rows if request.where is None or evaluate(request.where, row) is True]
-    if request.unit is not None:
-        counted = [row for row in counted if plain(row[request.unit]) is not None]
-    placed = []
-    for row in counted:
-        at = [position(group, row) for group in groups]
-        if None not in at:
-            placed.append((sum(p * math.prod(map(size, groups[i + 1 :])) for i, p in enumerate(at)), row))
-    if request.unit is not None:
-        by_unit = defaultdict(list)
-        for place, row in placed:
-            by_unit[row[request.unit]].append((place, row))
-        placed = [one for unit, its in by_unit.items() for one in kept(request, unit_text(unit), its)]
-    places = [place for place, *_ in enumerate(product(*(range(size(group)) for group in groups)))]
+    groups, shape = request.groups, [size(group) for group in request.groups]
+    keys = [indices(group) for group in groups]
+    by_unit: dict[Any, list[tuple[int, Row]]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        if request.where is not None and evaluate(request.where, row) is not True:
+            continue
+        if request.unit is not None and plain(row[request.unit]) is None:
+            continue
+        place: int | None = 0
+        for group, index_of, many in zip(groups, keys, shape, strict=True):
+            at = position(group, index_of, row)
+            place = None if at is None or place is None else place * many + at
+        if place is not None:
+            by_unit[number if request.unit is None else row[request.unit]].append((place, row))
+    in_place: dict[int, list[Row]] = defaultdict(list)
+    for unit, its in by_unit.items():
+        for place, row in its if request.unit is None else counting(request, unit_text(unit), its):
+            in_place[place].append(row)
     found = [
-        [value(measure, [row for at, row in placed if at == place], request) for place in places]
+        [value(measure, in_place.get(place, []), request) for place in range(math.prod(shape))]
         for measure in request.measures
     ]
     if request.sets is None:
         return found
-    shape = [size(group) for group in groups]
     full = [np.array(column, object).reshape(shape) for column in found]
     others = [tuple(at for at in range(len(groups)) if at not in chosen) for chosen in request.sets]
     return [[n for other in others for n in np.ravel(table.sum(axis=other)).tolist()] for table in full]
 
 
-def kept(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+def counting(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
     """The rows of a unit that count."""
     if request.max_groups is not None:
         places = sorted({place for place, _ in rows}, key=lambda place: (md5([unit, place]), place))
@@ -456,10 +486,10 @@ def kept(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple
     copies: Counter[Any] = Counter()
     ranked = []
     for place, row in rows:
-        content = (
-            place,
-            *(fact(Rows(one), row) if not isinstance(one, OnGrid) else on_grid(one, row) for one in facts_of(request)),
-        )
+        facts = [
+            fact(Rows(one), row) if not isinstance(one, OnGrid) else on_grid(one, row) for one in facts_of(request)
+        ]
+        content = (place, *facts)
         copies[content] += 1
         ranked.append((md5([unit, *content, copies[content]]), place, row))
     ranked.sort(key=lambda one: one[0])
@@ -467,15 +497,60 @@ def kept(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple
 
 
 def value(measure: Measure, rows: list[Row], request: Request) -> Any:
+    """The integer of a group, or the counts of its cells."""
+    if isinstance(measure, Units):
+        return len({row[request.unit] for row in rows}) if request.unit is not None else len(rows)
     found = [one for one in (fact(measure, row) for row in rows) if one is not None]
     match measure:
-        case Units():
-            return len({row[request.unit] for row in rows}) if request.unit is not None else len(rows)
-        case Rows() | Present():
-            return len(found)
         case Total() | Product():
             return sum(found)
         case Squares():
             return sum(one * one for one in found)
         case Cells(value):
             return np.bincount(np.array(found, np.int64), minlength=value.grid.width + 1)
+    return len(found)
+
+
+def discover(of: Expression, rows: Sequence[Row], unit: str | None, limit: int) -> dict[str | int, int]:
+    """The number of units that have each key: a text, or a whole number below 2⁵³; at most `limit` keys a unit."""
+    keys_of: dict[Any, set[str | int]] = defaultdict(set)
+    for number, row in enumerate(rows):
+        found = evaluate(of, row)
+        if isinstance(found, float):
+            found = int(found) if abs(found) < 2**53 and found == math.floor(found) else None
+        if found is None or (unit is not None and plain(row[unit]) is None):
+            continue
+        keys_of[number if unit is None else row[unit]].add(found)
+    counts: Counter[str | int] = Counter()
+    for owner, keys in keys_of.items():
+        counts.update(sorted(keys, key=lambda key: (md5([unit_text(owner), key]), key))[:limit])
+    return dict(counts)
+
+
+def by_rows(rows: Sequence[Row], unit: str, limits: Sequence[int]) -> list[int]:
+    """The number of units by the smallest limit on rows that they are within; units beyond all limits come last."""
+    sizes = Counter(row[unit] for row in rows if plain(row[unit]) is not None)
+    counts = [0] * (len(limits) + 1)
+    for many in sizes.values():
+        counts[next((index for index, limit in enumerate(limits) if many <= limit), len(limits))] += 1
+    return counts
+
+
+def kept(epsilon: Fraction, delta: Fraction, units: int) -> float:
+    """The probability that a discovery shows a key of so many units, from its recursion."""
+    found, growth, failing = 0.0, math.exp(epsilon), float(delta)
+    for _ in range(units):
+        found = min(growth * found + failing, 1 - (1 - found - failing) / growth, 1.0)
+    return found
+
+
+END = Fraction(10**100)
+"""The largest number of the row language."""
+
+
+def octaves(of: Column, whole: bool) -> Group:
+    """Powers of two and 0, between which a column is profiled; missing values are in the last group."""
+    powers = [Fraction(2) ** power for power in (range(64) if whole else range(-40, 65))]
+    zero = [Fraction(0)] if whole else [Fraction(0), 1 / END]
+    edges = (-END, *(-power for power in reversed(powers)), *zero, *powers, END)
+    return Group(of.name, of, [str(index) for index in range(len(edges) - 1)], "missing", edges)  # type: ignore[arg-type]
