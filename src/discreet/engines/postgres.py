@@ -424,9 +424,9 @@ class PostgreSQL(SQLEngine):
 
 def _late(seconds: float, code: str) -> Failure:
     """The failure of a statement that took longer than the time limit, or than a smaller one of the role."""
-    words = "or within a smaller statement_timeout of its role or server: ask for less, or raise the limit"
+    words = "or within a smaller statement_timeout of its role or server: ask for less, or raise time_limit"
     return late(seconds)._replace(
-        sentence=f"the source did not answer within {seconds:g} s, the time_limit of a question, {words}", code=code
+        sentence=f"the source did not answer within {seconds:g} s, the time limit of a question, {words}", code=code
     )
 
 
