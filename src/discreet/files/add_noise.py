@@ -27,11 +27,11 @@ from discreet.calibrate.grid import grid_of
 from discreet.draw.vector import beyond_int64
 from discreet.errors import InvalidParameter, without_context
 from discreet.files.batches import is_whole, noisy_batches, noisy_schema
-from discreet.files.recorded_file import Asking, released
+from discreet.files.recorded_file import released
 from discreet.files.writer import Draft, Kept, kept_files
 from discreet.parameters import exact_count, exact_epsilon, exact_sensitivity, quote
 from discreet.records import software
-from discreet.release.account import Account, account_of, text_of
+from discreet.release.account import Account, Asking, asking_on
 
 if TYPE_CHECKING:
     from discreet.files.columns import ColumnSource
@@ -144,15 +144,10 @@ class Noise:
 
     def question(self, account: Account) -> Asking | None:
         """The question to the ledger, if the call is charged."""
-        charge = account_of(account, "add_noise")
-        if charge is None:
-            return None
         parameters: dict[str, Any] = {"columns": self.columns, "keys": self.keep, "sensitivity": self.sensitivity}
         if self.changes is not None:
             parameters["changes"] = self.changes
-        options: Any = {name: value for name, value in account.items() if name not in ("ledger", "study", "data_name")}
-        query = text_of(account, "add_noise", parameters)
-        return Asking(ledger=charge[0], study=charge[1], query=query, epsilon=self.epsilon, **options)
+        return asking_on(account, "add_noise", parameters, self.epsilon)
 
     def record(self) -> dict[str, Any]:
         """Everything a reader of the file needs to judge its numbers."""

@@ -32,15 +32,15 @@ from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.batches import ahead, even
 from discreet.files.columns import write_parquet
-from discreet.files.recorded_file import Asking, released
+from discreet.files.recorded_file import released
 from discreet.files.writer import Draft, free, is_plain_file
 from discreet.files.writer import write as write_file
 from discreet.formats import left_shown, shown
 from discreet.outside import read_fraction
+from discreet.release.account import asking_of
 from discreet.release.design import PART
 from discreet.release.discovery import discovery_facts
 from discreet.release.size import refuse_large_file
-from discreet.release.standing import Standings
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
@@ -103,36 +103,24 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     if obstacle := unstreamed(plan):
         raise QueryRefused(obstacle)
     refuse_large_file(plan)
-    study, standings = plan.study, Standings(plan.study)
-    asked = (entry, plan.canonical, plan.epsilon)
+    study = plan.study
+    asking = asking_of(
+        study, request_id=entry, query=plan.canonical, epsilon=plan.epsilon, analyst=analyst, asked=plan.query.sql
+    )
     study.budget.refuse_in_vain(plan.epsilon, analyst)
     record_path = Path(target).with_suffix(".release.json")
     if study.budget.known() is None:  # a target that is refused creates no ledger
         for path in (target, record_path):
             free(path, kept=study.kept)
-    standings.refuse(plan.canonical, lambda: study.ledger.is_paid(*asked, study=study.name, data_version=study.version))
-    version = study.version
-    asking = Asking(
-        ledger=study.ledger,
-        study=study.name,
-        query=plan.canonical,
-        epsilon=plan.epsilon,
-        request_id=entry,
-        analyst=analyst,
-        data_version=version,
-        promised=(study.budget.total, study.budget.promise),
-        asked=plan.query.sql,
-    )
-
+    asking.refuse()
     rest = {**plan.public_facts(), **discovery_facts(study.discovered, plan.query.groups)}
     if not asking.answered(os.path.abspath(target)):
         free(record_path, kept=study.kept)
 
     def write(draft: Draft) -> dict[str, Any]:
-        with standings.attempt(plan.canonical):
-            tables = ahead(even(batches_of(plan, plan.fetched()), PART * _PARTS))
-            first = next(tables)
-            write_parquet(draft, first.schema, chain([first], tables), public=True)
+        tables = ahead(even(batches_of(plan, plan.fetched()), PART * _PARTS))
+        first = next(tables)
+        write_parquet(draft, first.schema, chain([first], tables), public=True)
         return {**rest, "rows": plan.cells}
 
     record = released(target, write, asking, kept=study.kept)

@@ -11,27 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from discreet.engines.base import Failure, of_system
-from discreet.errors import (
-    DiscreetError,
-    EngineFailed,
-    InvalidParameter,
-    QueryRefused,
-    after_spending,
-    without_context,
-)
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, without_context
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
-from discreet.ledger.grant import Grant
-from discreet.ledger.ledger import Ledger
-from discreet.ledger.questions import new_request_id
-from discreet.outside import read_fraction, read_json
+from discreet.release.account import Asking, file_record, once, refuse_begun
 
 
 @without_context
@@ -45,24 +32,20 @@ def released(
 ) -> dict[str, Any]:
     """The record of a new file, whose content `write` writes, or of the file that was released before."""
     path = _target_path(target, asking, kept, force=force)
-    failed = None
+    failed, records = None, dict[bytes, dict[str, Any]]()
     with Draft(path, hashed=asking is not None) as draft:  # before the spend: the folder must accept new files
-        grant = None if asking is None else asking.spend()
-        if grant is not None and grant.answer is not None:
-            return _checked_record(grant.answer)
-        if grant is not None:
-            refuse_begun(grant)
+
+        def work() -> bytes:
+            record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
+            written = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            records[written] = record
+            return written
+
         try:
-            with nullcontext() if grant is None else after_spending():
-                record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
-            mine = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-            recorded = mine
-            if asking is not None and grant is not None:
-                with after_spending():
-                    recorded = asking.ledger.record(grant, mine)
-            if recorded == mine:
-                _publish(draft, path, spent=grant is not None, force=force)
-                return record
+            recorded = work() if asking is None else once(asking, work, refuse_begun)[0]
+            if recorded in records:
+                _publish(draft, path, spent=asking is not None, force=force)
+                return records[recorded]
         except DiscreetError:
             raise
         except Exception as failure:  # the message of a reader or a disk may quote data
@@ -71,7 +54,7 @@ def released(
             failed = of_system(failure) or Failure(f"its rows could not be written ({type(failure).__name__})")
     if failed is not None:  # raised here, so that no `__context__` holds that message
         words = f"{path.name} could not be made, since {failed.sentence}"
-        raise EngineFailed(words, spent=grant is not None, code=failed.code)
+        raise EngineFailed(words, spent=asking is not None, code=failed.code)
     return _checked_record(recorded)
 
 
@@ -100,18 +83,9 @@ def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Ke
     return free(path, force=force, kept=kept)
 
 
-def refuse_begun(grant: Grant) -> None:
-    """Refuse a release that was started before and never recorded."""
-    if grant.repeated:
-        raise QueryRefused(
-            "this was asked before and has no file yet: another process is writing it, or it was interrupted; a "
-            "release is made once, and its epsilon stays spent: ask with another epsilon"
-        )
-
-
 def _checked_record(answer: bytes) -> dict[str, Any]:
     """The record of a released file, which must still exist and have its hash."""
-    record = _record_of(answer)
+    record = file_record(answer)
     if record is None:
         raise QueryRefused("this was released before, but not as a file: ask for it without a file")
     path = Path(record["file"])
@@ -122,42 +96,3 @@ def _checked_record(answer: bytes) -> dict[str, Any]:
                 return record
         change = "has changed"
     raise QueryRefused(f"this was released to {path}; the file {change}, and a release is made once")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A question to a ledger, before its spend."""
-
-    ledger: Ledger
-    study: str
-    query: str
-    epsilon: Fraction
-    request_id: str | None = None
-    analyst: str | None = None
-    data_version: str | None = None
-    asked: str | None = None
-    promised: tuple[Fraction, Mapping[str, Any]] | None = None
-    """The total and the promise that the study must have."""
-
-    def spend(self) -> Grant:
-        account = {name: getattr(self, name) for name in ("study", "analyst", "data_version", "asked", "promised")}
-        return self.ledger.spend(self.request_id or new_request_id(), self.query, self.epsilon, **account)
-
-    def answered(self, path: str) -> bool:
-        """Whether the recorded answer is the file at this path."""
-        answers = []
-        if self.request_id is not None:
-            answers.append(self.ledger.answer(study=self.study, request_id=self.request_id))
-        if self.data_version is not None:
-            answers.append(self.ledger.answer(study=self.study, query=self.query, data_version=self.data_version))
-        records = filter(None, (_record_of(answer) for answer in answers if answer is not None))
-        return any(record["file"] == path and read_fraction(record["epsilon"]) == self.epsilon for record in records)
-
-
-def _record_of(answer: bytes) -> dict[str, Any] | None:
-    """The record of a file or of a folder written by Spark; None for any other answer."""
-    try:
-        record = read_json(answer)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) and {"file", "epsilon"} <= set(record) else None

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,8 @@ from discreet.engines.base import of_system
 from discreet.engines.spark import explained, without_values
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, after_spending, without_context
 from discreet.files.batches import chosen_columns, noisy_batches
-from discreet.files.recorded_file import Asking, refuse_begun
 from discreet.outside import read_json
+from discreet.release.account import Asking, once, refuse_begun
 
 if TYPE_CHECKING:
     from discreet.files.add_noise import Noise
@@ -41,27 +41,30 @@ _OWNER_ONLY = "700"
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors wrote it, once."""
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
+    folder, mine = _Folder(frame.sparkSession, target), json.dumps({**noise.record(), "file": target}).encode()
+    is_written = False
+
+    def work() -> bytes:
+        nonlocal is_written
+        with _told(frame), without_values():
+            folder.make_private()
+            _noisy(frame, noise).write.mode("error").parquet(folder.inner)
+        is_written = True
+        return mine
+
+    try:
+        recorded = work() if asking is None else once(asking, work, refuse_begun)[0]
+        if is_written and recorded == mine:
+            with nullcontext() if asking is None else after_spending(), _told(frame):
+                folder.publish()
+    finally:
+        folder.remove_private()
     if asking is None:
-        _write(frame, target, noise)
         return _reopen(frame, target)
-    grant = asking.spend()
-    recorded = grant.answer
-    if recorded is None:
-        refuse_begun(grant)
-        mine = json.dumps({**noise.record(), "file": target}).encode()
-        answers: list[bytes] = []
-
-        def record() -> bool:
-            answers.append(asking.ledger.record(grant, mine))
-            return answers[0] == mine
-
-        with after_spending():
-            _write(frame, target, noise, record)
-        [recorded] = answers
-    folder = read_json(recorded)["file"]
-    released = _reopen(frame, folder)
+    place = read_json(recorded)["file"]
+    released = _reopen(frame, place)
     if released is None:
-        raise QueryRefused(f"this was released to {folder}; the folder is gone, and a release is made once")
+        raise QueryRefused(f"this was released to {place}; the folder is gone, and a release is made once")
     return released
 
 
@@ -82,22 +85,16 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> N
         raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another folder")
 
 
-def _write(frame: Any, target: str, noise: Noise, record: Callable[[], bool] = lambda: True) -> None:
-    """Write a new folder of Parquet files; it is moved to the target if `record`, called before, returns true."""
-    folder = _Folder(frame.sparkSession, target)
+@contextmanager
+def _told(frame: Any) -> Iterator[None]:
+    """Within the block Spark writes; its failure says why, without a row."""
     try:
-        folder.make_private()
-        with without_values():
-            _noisy(frame, noise).write.mode("error").parquet(folder.inner)
-        if record():
-            folder.publish()
+        yield
         return
     except DiscreetError:
         raise
     except Exception as error:  # Spark's message may quote a row; raised below, so that no `__context__` holds it
         failed = explained(error, frame) or of_system(error)
-    finally:
-        folder.remove_private()
     why = "its log says why" if failed is None or isinstance(failed, DiscreetError) else failed.sentence
     raise EngineFailed(f"Spark could not write the noisy frame: {why}", code="" if failed is None else failed.code)
 

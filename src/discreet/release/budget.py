@@ -31,13 +31,16 @@ from discreet.parameters import UNIT, charge, exact_epsilon
 class Budget:
     """The part of a ledger that belongs to a study."""
 
-    def __init__(self, where: Place | Ledger, study: str, policy: Policy) -> None:
-        self.study, self.total, self.promise = study, total_of(policy), policy.promise
+    def __init__(self, where: Place | Ledger, study: str, policy: Policy | None = None) -> None:
+        """The budget of a study with this policy; without one, what a ledger already holds."""
+        self.study = study
+        self._promised = None if policy is None else (total_of(policy), policy.promise)
         self._place = where if isinstance(where, Place) else None
         self._ledger = where if isinstance(where, Ledger) else None
         self._making, self._is_fixed = Lock(), Event()
         require_text("study", study)
-        exact_epsilon(self.total)
+        if self._promised is not None:
+            exact_epsilon(self.total)
         if self._place is not None:
             places(self._place.where, self._place.anchor)  # refuses an impossible address
             self._place.refuse_missing_anchor()
@@ -46,6 +49,11 @@ class Budget:
         if self._ledger is not None:
             self._refuse_another(self._ledger)
         self.known()
+
+    @property
+    def total(self) -> Fraction:
+        """The total of the policy, or else of the ledger."""
+        return self.made().total(self.study) if self._promised is None else self._promised[0]
 
     def known(self) -> Ledger | None:
         """The ledger; None as long as there is none that holds the study: then nothing was ever spent."""
@@ -91,7 +99,8 @@ class Budget:
         try:
             if not ledger.studies():
                 with suppress(InvalidParameter):  # another process was faster
-                    ledger.create(self.study, self.total, promise=self.promise)
+                    total, promise = self._promised or (self.total, None)
+                    ledger.create(self.study, total, promise=promise)
             self._refuse_another(ledger)
         except BaseException:
             ledger.close()
@@ -100,7 +109,8 @@ class Budget:
 
     def _refuse_another(self, ledger: Ledger) -> None:
         """Refuse a ledger that holds another total or promise."""
-        refuse_another_promise((self.total, self.promise), ledger.promised(self.study))
+        if self._promised is not None:
+            refuse_another_promise(self._promised, ledger.promised(self.study))
 
     def refuse_in_vain(self, epsilon: Fraction, analyst: str | None) -> None:
         """Refuse a spend that a new ledger would refuse, so that it creates none."""
@@ -112,7 +122,7 @@ class Budget:
     def spend(self, request_id: str, query: str, epsilon: Fraction, **terms: Any) -> Grant:
         """A spend of the study, as `Ledger.spend`; the first one creates the ledger."""
         self.refuse_in_vain(epsilon, terms.get("analyst"))
-        promised = None if self._is_fixed.is_set() else (self.total, self.promise)
+        promised = None if self._is_fixed.is_set() else self._promised
         grant = self.made().spend(request_id, query, epsilon, study=self.study, promised=promised, **terms)
         self._is_fixed.set()
         return grant

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from discreet.ask.query import Group
 from discreet.ask.scope import Scope
 from discreet.calibrate.ball import ball, integer_floor
 from discreet.draw.coin import Chance
-from discreet.errors import InvalidParameter, QueryRefused, after_spending, one_line, without_context
+from discreet.errors import InvalidParameter, QueryRefused, one_line, without_context
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.grant import Grant
@@ -45,8 +45,8 @@ from discreet.ledger.questions import canonical
 from discreet.ledger.refusals import RequestTaken, VoidQuestion
 from discreet.outside import read_fraction, read_json
 from discreet.parameters import exact_epsilon, quote
+from discreet.release.account import asking_of, once
 from discreet.release.mechanism import kept_keys
-from discreet.release.standing import Standings
 from discreet.release.work import MOST_COLUMNS, refuse_more
 
 if TYPE_CHECKING:
@@ -221,53 +221,52 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
 
     The same discovery asked again, by anybody, returns the recorded keys and is free.
     """
-    plan, policy, standings = discovery_plan(study, columns, epsilon), study.policy, Standings(study)
-    if not plan.answered:
-        standings.refuse(plan.text)
-    if plan.begun is None or plan.answered:
-        payer = analyst if plan.begun is None else plan.begun.analyst
-        try:
-            study.budget.refuse_in_vain(plan.epsilon, payer)
-            grant = study.budget.spend(REQUEST, plan.text, plan.epsilon, analyst=payer, data_version=study.version)
-        except RequestTaken:  # another discovery has begun meanwhile
-            raise _made_another() from None
-    else:
-        grant = _broken_off(study, plan.begun, plan.text, plan.epsilon)
-    content, ledger = grant.answer, study.ledger
-    if content is None:
-        ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
+    plan, policy = discovery_plan(study, columns, epsilon), study.policy
+    begun = plan.begun
+    asking = asking_of(study, request_id=REQUEST, query=plan.text, epsilon=plan.epsilon, analyst=analyst)
+    if begun is not None:
+        asking = replace(asking, analyst=begun.analyst)
+    if plan.answered:  # it is free, whatever has failed since
+        asking = replace(asking, standings=None)
+    elif begun is not None:  # paid for but never answered, on the current data: nobody has seen a draw
+        query, version = begun.query or "", begun.data_version
+        if not query.startswith('["discover",'):  # the request id was used for something else
+            raise _made_another()
+        asking = replace(asking, query=query, epsilon=read_fraction(begun.epsilon or 0), version=lambda: version)
+    is_asked = (asking.query, asking.epsilon) == (plan.text, plan.epsilon)
+
+    def refuse(_: Grant) -> None:
+        if not is_asked:
+            raise refused(
+                f"the delta of this study is spent, for a discovery of "
+                f"{', '.join(read_json(asking.query)[1]['columns'])} at epsilon {shown(asking.epsilon)} that was "
+                "interrupted before its answer: ask for exactly that, under the same policy; it is free"
+            )
+        study.ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
+
+    def work() -> bytes:
         unit, limit = policy.unit_column, keys_of_unit(policy)
-        with after_spending(), standings.attempt(plan.text) as attempt:
-            keys = {
-                column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
-                for column in plan.columns
-            }
-            record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
-            written = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
-            content = ledger.record(grant, attempt.storing(written))
-    return _read(content)
+        keys = {
+            column.name: kept_keys(study.engine.discover(column, unit, limit), plan.rule.chance)
+            for column in plan.columns
+        }
+        record = {"discovered": keys, "epsilon": str(plan.epsilon), "delta": str(plan.delta)}
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
 
-
-def _broken_off(study: Study, begun: Entry, text: str, epsilon: Fraction) -> Grant:
-    """The grant for a discovery that was paid for but never answered, on the current data: nobody has seen a draw."""
-    paid, query = read_fraction(begun.epsilon or 0), begun.query or ""
-    if not query.startswith('["discover",'):  # the request id was used for something else
-        raise _made_another()
     try:
-        grant = study.budget.spend(REQUEST, query, paid, analyst=begun.analyst, data_version=begun.data_version)
+        content, _ = once(asking, work, refuse)
+    except RequestTaken:  # another discovery has begun meanwhile
+        raise _made_another() from None
     except VoidQuestion:
+        if begun is None:
+            raise
         raise refused(
             "the delta of this study is spent, for a discovery that had no answer when the ledger was restored from a "
             "copy, so it cannot be answered any more: declare the keys in the policy"
         ) from None
-    if (query, paid) == (text, epsilon):
-        return grant
-    if grant.answer is not None:
+    if not is_asked:
         raise _made_another()
-    raise refused(
-        f"the delta of this study is spent, for a discovery of {', '.join(read_json(query)[1]['columns'])} at epsilon "
-        f"{shown(paid)} that was interrupted before its answer: ask for exactly that, under the same policy; it is free"
-    )
+    return _read(content)
 
 
 def _made_another() -> QueryRefused:

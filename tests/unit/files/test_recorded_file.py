@@ -6,7 +6,9 @@ import pytest
 
 import discreet
 from discreet import EngineFailed, InvalidParameter, Ledger, QueryRefused
-from discreet.files.recorded_file import Asking, released
+from discreet.files.recorded_file import released
+from discreet.release.account import Asking
+from discreet.release.budget import Budget
 
 
 def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):
@@ -25,15 +27,15 @@ def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):
 def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
     """Before the spend where the target is taken, and as the answer that it is where the question is the same."""
     target = tmp_path / "cells.parquet"
-    question = {"study": "s", "query": "q", "epsilon": Fraction(1, 10), "request_id": "r", "data_version": "1"}
+    question = {"query": "q", "epsilon": Fraction(1, 10), "request_id": "r", "version": lambda: "1"}
     with Ledger.open(tmp_path / "ledger", new=True) as ledger:
         ledger.create("s", 1)
         ledger.record(ledger.spend("r", "q", "0.1", study="s", data_version="1"), answer)
         with pytest.raises(QueryRefused, match="released before, but not as a file"):
-            released(target, lambda _: {}, Asking(ledger=ledger, **question))
+            released(target, lambda _: {}, Asking(budget=Budget(ledger, "s"), **question))
         target.write_bytes(b"mine")
         with pytest.raises(InvalidParameter, match=r"cells\.parquet"):
-            released(target, lambda _: {}, Asking(ledger=ledger, **question))
+            released(target, lambda _: {}, Asking(budget=Budget(ledger, "s"), **question))
         with pytest.raises(InvalidParameter, match="request_id must be new"):
             discreet.sum([1], bounds=(0, 1), epsilon="0.1", ledger=ledger, study="s", request_id="r")
         assert (target.read_bytes(), ledger.verify()) == (b"mine", 3)
