@@ -18,13 +18,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines.base import of_system
 from discreet.engines.spark import explained, without_values
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, after_spending, without_context
+from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, without_context
 from discreet.files.batches import chosen_columns, noisy_batches
 from discreet.outside import read_json
 from discreet.release.account import Asking, once, refuse_begun
@@ -46,16 +46,16 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
 
     def work() -> bytes:
         nonlocal is_written
-        with _told(frame), without_values():
-            folder.make_private()
+        folder.make_private()
+        with without_values():
             _noisy(frame, noise).write.mode("error").parquet(folder.inner)
         is_written = True
         return mine
 
     try:
-        recorded = work() if asking is None else once(asking, work, refuse_begun)[0]
-        if is_written and recorded == mine:
-            with nullcontext() if asking is None else after_spending(), _told(frame):
+        with _told(frame, spent=asking is not None):
+            recorded = work() if asking is None else once(asking, work, refuse_begun)[0]
+            if is_written and recorded == mine:
                 folder.publish()
     finally:
         folder.remove_private()
@@ -86,7 +86,7 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> N
 
 
 @contextmanager
-def _told(frame: Any) -> Iterator[None]:
+def _told(frame: Any, *, spent: bool) -> Iterator[None]:
     """Within the block Spark writes; its failure says why, without a row."""
     try:
         yield
@@ -96,7 +96,11 @@ def _told(frame: Any) -> Iterator[None]:
     except Exception as error:  # Spark's message may quote a row; raised below, so that no `__context__` holds it
         failed = explained(error, frame) or of_system(error)
     why = "its log says why" if failed is None or isinstance(failed, DiscreetError) else failed.sentence
-    raise EngineFailed(f"Spark could not write the noisy frame: {why}", code="" if failed is None else failed.code)
+    raise EngineFailed(
+        f"Spark could not write the noisy frame: {why}",
+        spent=spent,
+        code="" if failed is None else failed.code,
+    )
 
 
 def _noisy(frame: Any, noise: Noise) -> Any:
