@@ -18,6 +18,7 @@ from discreet.serve.refusals import Refusal as HttpRefusal
 from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
 
 REQUEST_ID = "[A-Za-z0-9._-]{1,40}"  # the ledger accepts it after the longest name and the prefix of a report
+_REQUEST = "1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-'"
 KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
 FORMATS = {  # of an answer
     "json": "application/json",
@@ -27,21 +28,24 @@ FORMATS = {  # of an answer
     "png": "image/png",
 }
 
+NUMBER_LENGTH = 60  # characters of a number that is a text
 Number: TypeAlias = Annotated[
     int | str | Decimal, 'a number such as 0.1, "0.1" or "1/3"', Words({"$ref": "#/components/schemas/Number"})
 ]
 NUMBER = {
-    "oneOf": [{"type": "number"}, {"type": "string", "maxLength": 60}],
+    "oneOf": [{"type": "number"}, {"type": "string", "maxLength": NUMBER_LENGTH}],
     "description": 'a number, or its text: 0.1, "0.1", "1/3"',
 }
 
 
 class Ask(TypedDict):
-    kind: Annotated[Any, Words(enum=list(KINDS))]
-    of: NotRequired[str | None]
-    share: NotRequired[Number | list[Number]]
-    sample: NotRequired[bool]
-    bins: NotRequired[list[Number] | None]
+    """One statistic; `question_of` says which fields a kind takes."""
+
+    kind: Annotated[str, f"one of {', '.join(KINDS)}", Words(enum=list(KINDS))]
+    of: NotRequired[Annotated[str | None, "an expression, as a text"]]
+    share: NotRequired[Annotated[Number | list[Number], "a number such as 0.25, or a list of such numbers"]]
+    sample: NotRequired[Annotated[bool, "true or false"]]
+    bins: NotRequired[Annotated[list[Number] | None, "a list of numbers"]]
 
 
 class Question(TypedDict):
@@ -52,11 +56,7 @@ class Question(TypedDict):
     where: NotRequired[Annotated[list[str], "a list of conditions"]]
     by: NotRequired[Annotated[list[str], "a list of columns"]]
     ask: NotRequired[
-        Annotated[
-            dict[str, dict[str, Any]],  # `question_of` reads each, and explains what is wrong
-            'an object such as {"people": {"kind": "Count"}}',
-            Words(additionalProperties={"$ref": "#/components/schemas/Ask"}, minProperties=1),
-        ]
+        Annotated[dict[str, Ask], 'an object such as {"people": {"kind": "Count"}}', Words(minProperties=1)]
     ]
     epsilon: NotRequired[Number]
     within: NotRequired[
@@ -64,14 +64,14 @@ class Question(TypedDict):
     ]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
-    size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]
+    size: NotRequired[Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]]
     weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"people": 2}']]
 
 
 class Request(Question):
     """A question to release, under an id that the client chooses."""
 
-    request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
+    request_id: Annotated[str, _REQUEST, Words(pattern=f"^{REQUEST_ID}$")]
 
 
 class ReportQuestion(TypedDict):
@@ -87,7 +87,7 @@ class ReportQuestion(TypedDict):
     ]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
-    size: NotRequired[Annotated[int, "a whole number", Words(minimum=1, maximum=10**18)]]
+    size: NotRequired[Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]]
     weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"by_county": 2}']]
     title: NotRequired[Annotated[str, "a text"]]
     integers: NotRequired[Annotated[bool, "true or false"]]
@@ -96,7 +96,7 @@ class ReportQuestion(TypedDict):
 class ReportRequest(ReportQuestion):
     """A report to release, under an id that the client chooses."""
 
-    request_id: Annotated[str, "a text", Words(pattern=f"^{REQUEST_ID}$")]
+    request_id: Annotated[str, _REQUEST, Words(pattern=f"^{REQUEST_ID}$")]
 
 
 class DiscoveryQuestion(TypedDict):
@@ -281,13 +281,12 @@ def question_json(question: PythonQuestion) -> dict[str, Any]:
     return {"kind": type(question).__name__, **{name: exact_json(value) for name, value in asdict(question).items()}}
 
 
-def question_of(content: Mapping[str, Any]) -> PythonQuestion:
-    kind = KINDS.get(str(content.get("kind")))
+def question_of(content: Ask) -> PythonQuestion:
+    """The question from Python; a field that its kind does not take is refused."""
+    kind = KINDS[content["kind"]]
     terms = {name: value for name, value in content.items() if name != "kind"}
-    if kind is None:
-        raise HttpRefusal(400, f"kind must be one of {', '.join(KINDS)}.", "See GET /openapi.json; nothing was spent.")
     names = {field.name for field in fields(kind)}
-    if not set(terms) <= names or not all(isinstance(terms.get(name, ""), str | None) for name in {"of"} & names):
+    if not set(terms) <= names:
         raise HttpRefusal(
             400, f"{kind.__name__} takes only {', '.join(sorted(names)) or 'no fields'}.", "Nothing was spent."
         )

@@ -7,7 +7,8 @@ accepts NaN and Infinity, keeps the last of two equal names, and follows any dep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from types import NoneType, UnionType
@@ -32,6 +33,7 @@ from discreet.show.json import Words
 
 LONGEST = 64 * 1024  # most bytes of a body; the longest SQL that a person writes is a hundredth of it
 DEEPEST = 32  # most levels of objects and lists; a question from Python has four
+_MOST_NAME = 40  # characters of a name that a refusal shows
 
 _REFUSALS = {
     "400": "The request is malformed, or a parameter is invalid; nothing was spent.",
@@ -61,9 +63,9 @@ def read(body: bytes, kind: type[Body]) -> Body:
     fields = fields_of(kind)  # type: ignore[arg-type] # a class can be hashed
     for name, value in content.items():
         if name not in fields:
-            raise _field_refusal(f"The field {name[:40]!r} is not known here.")
-        if not fits(fields[name][0], value):
-            raise _field_refusal(f"{name} must be {_wanted(fields[name][0])}.")
+            raise _field_refusal(f"The field {name[:_MOST_NAME]!r} is not known here.")
+        if (astray := misfit(fields[name][0], value)) is not None:
+            raise _field_refusal(f"{name}{astray[0]} must be {astray[1]}.")
     for name, (_, required) in fields.items():
         if required and name not in content:
             raise _field_refusal(f"{name} must be given.")
@@ -86,31 +88,80 @@ def fields_of(kind: Any) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def fits(kind: Any, value: object) -> bool:  # noqa: PLR0911 - one line for each form of a type
+def fits(kind: Any, value: object) -> bool:
     """Whether a value is of a described type.
 
-    >>> fits(list[str], ["a"]), fits(int, True), fits(bodies.Number, Decimal("0.1")), fits(bodies.Exact | None, None)
-    (True, False, True, True)
+    >>> fits(list[str], ["a"]), fits(int, True), fits(bodies.Number, Decimal("0.1"))
+    (True, False, True)
+    """
+    return misfit(kind, value) is None
+
+
+def misfit(kind: Any, value: object) -> tuple[str, str] | None:
+    """Where a value is not of a described type, and what is wanted there; None if it is of it.
+
+    >>> misfit(bodies.Ask, {"kind": "Count", "sample": 1})
+    ('.sample', 'true or false')
     """
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return fits(parts[0], value) and not (_words(kind).keys() & {"minProperties", "minItems"} and not value)
+        astray = misfit(parts[0], value) or (None if _obeys(_words(kind), value) else ("", ""))
+        return astray if astray is None or astray[1] else ("", _wanted(kind))
     if origin in (Union, UnionType):
-        return any(fits(part, value) for part in parts)
-    if origin is Literal:
-        return value in parts
-    if origin is list:
-        return isinstance(value, list) and (parts[0] is Any or all(fits(parts[0], item) for item in value))
-    if origin is dict:
-        return isinstance(value, dict) and (parts[1] is Any or all(fits(parts[1], item) for item in value.values()))
+        several = [misfit(part, value) for part in parts]
+        return None if None in several else max(several, key=lambda astray: len(astray[0]))  # type: ignore[index]
     if is_typeddict(kind):
-        fields = fields_of(kind)
-        return isinstance(value, dict) and all(
-            fits(field, value[name]) if name in value else not required for name, (field, required) in fields.items()
-        )
-    if isinstance(value, bool):
-        return kind in (bool, Any)
-    return kind is Any or isinstance(value, int | float if kind is float else kind)
+        return _misfit_of_fields(kind, value)
+    if origin is list and isinstance(value, list):
+        return _first((f"[{place}]", parts[0], item) for place, item in enumerate(value))
+    if origin is dict and isinstance(value, dict):
+        return _first((f".{name[:_MOST_NAME]}", parts[1], item) for name, item in value.items())
+    if origin is Literal:
+        is_right = value in parts
+    elif isinstance(value, bool):
+        is_right = kind in (bool, Any)
+    else:
+        is_right = origin is None and (kind is Any or isinstance(value, int | float if kind is float else kind))
+    return None if is_right else ("", "")
+
+
+def _misfit_of_fields(kind: Any, value: object) -> tuple[str, str] | None:
+    """Where a value has not the fields of a body; others may be there, of a later version."""
+    if not isinstance(value, dict):
+        return "", ""
+    fields = fields_of(kind)
+    for name, (_, required) in fields.items():
+        if required and name not in value:
+            return f".{name}", "given"
+    return _first((f".{name}", field, value[name]) for name, (field, _) in fields.items() if name in value)
+
+
+def _first(items: Iterable[tuple[str, Any, object]]) -> tuple[str, str] | None:
+    """The first misfit of several parts; without words of its own it is one of the whole."""
+    for place, kind, value in items:
+        astray = misfit(kind, value)
+        if astray is not None:
+            return (place + astray[0], astray[1]) if astray[1] and is_described(kind) else ("", "")
+    return None
+
+
+def is_described(kind: Any) -> bool:
+    """Whether a part has words of its own for a refusal: a body, or one of its fields."""
+    return is_typeddict(kind) or (get_origin(kind) is Annotated and kind is not bodies.Number)
+
+
+def _obeys(words: Words, value: Any) -> bool:
+    """Whether a value obeys the further keywords of JSON Schema."""
+    if "$ref" in words:  # a number, or its text
+        return not isinstance(value, str) or len(value) <= bodies.NUMBER_LENGTH
+    if isinstance(value, str):
+        pattern = words.get("pattern", "^.*$").removeprefix("^").removesuffix("$")  # whole texts are described
+        return bool(re.fullmatch(pattern, value, re.ASCII | re.DOTALL)) and value in words.get("enum", [value])
+    if isinstance(value, dict | list):
+        return len(value) >= int(words.get("minProperties" if isinstance(value, dict) else "minItems", 0))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return bool(words.get("minimum", value) <= value <= words.get("maximum", value))
+    return "enum" not in words or value in list(words["enum"])
 
 
 def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
@@ -208,8 +259,8 @@ def _words(kind: Any) -> Words:
 
 
 def _wanted(kind: Any) -> str:
-    """The description of a type in its annotation, for refusals."""
-    return next(note for note in kind.__metadata__ if isinstance(note, str))
+    """The description of a type in its annotation, for refusals; empty if there is none."""
+    return next((note for note in kind.__metadata__ if isinstance(note, str)), "")
 
 
 @cache

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from typing import Any, ClassVar
 from discreet.errors import EngineFailed, InvalidParameter, errno_code
 from discreet.ledger.anchor import building_name, private_file
 from discreet.outside import read_json
-from discreet.serve.bodies import REQUEST_ID
 from discreet.serve.refusals import Refusal
 
 REQUESTS = "discreet.requests"  # beside the file of tokens
@@ -200,11 +198,6 @@ CREATE TABLE request (
         return None if row is None else (read_json(row[0]), row[1])
 
 
-def ledger_id(owner: str, request_id: object) -> str:
-    if not isinstance(request_id, str) or not re.fullmatch(REQUEST_ID, request_id, re.ASCII):
-        raise Refusal(
-            400,
-            "request_id must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-'.",
-            "Use a random id for each question, and the same id to repeat it.",
-        )
+def ledger_id(owner: str, request_id: str) -> str:
+    """The id of a request in a ledger, where each person has ids of their own."""
     return f"{owner}:{request_id}"

@@ -3,8 +3,9 @@ import json
 import pytest
 
 import discreet
-from discreet.serve.bodies import question_json, question_of
+from discreet.serve.bodies import Question, question_json, question_of
 from discreet.serve.refusals import Refusal
+from discreet.serve.schema import read
 
 
 @pytest.mark.parametrize(
@@ -39,9 +40,12 @@ def test_a_number_travels_exactly():
         {"kind": "Mean"},
         {"kind": "Mean", "of": 3},
         {"kind": "Count", "of": "age", "sql": "x"},
+        {"kind": "Std", "of": "age", "sample": 1},
+        {"kind": "Quantile", "of": "age", "share": [True]},
     ],
     ids=repr,
 )
 def test_what_is_no_question_is_refused(told):
+    body = json.dumps({"study": "people", "ask": {"age": told}, "epsilon": "1"}).encode()
     with pytest.raises(Refusal):
-        question_of(told)
+        question_of(read(body, Question)["ask"]["age"])

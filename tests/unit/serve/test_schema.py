@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from discreet.serve.bodies import BODIES, Entry, Plan, Question, Request
+from discreet.serve.bodies import BODIES, KINDS, NUMBER_LENGTH, Entry, Plan, Question, Request
 from discreet.serve.refusals import Refusal
 from discreet.serve.schema import DEEPEST, LONGEST, document, fields_of, fits, json_schema, parse_json, read
 
@@ -84,9 +84,12 @@ REFUSED = {
     "where must be a list of conditions.": {"where": ["age > 3", 4]},
     'epsilon must be a number such as 0.1, "0.1" or "1/3".': {"epsilon": True},
     "simultaneous must be true or false.": {"simultaneous": 1},
-    "size must be a whole number.": {"size": 1.5},
+    "size must be a whole number from 1 to 10^18.": {"size": 1.5},
     'weights must be an object such as {"people": 2}.': {"weights": {"people": [2]}},
     'ask must be an object such as {"people": {"kind": "Count"}}.': {"sql": None, "ask": {}},
+    f"ask.people.kind must be one of {', '.join(KINDS)}.": {"sql": None, "ask": {"people": {"kind": "Most"}}},
+    "ask.people.kind must be given.": {"sql": None, "ask": {"people": {}}},
+    "ask.people.sample must be true or false.": {"sql": None, "ask": {"people": {"kind": "Std", "sample": 1}}},
     "A question must have either sql or ask.": {"ask": MANY},
     "where and by belong to ask; in SQL, write WHERE and GROUP BY.": {"by": ["county"]},
     "The field 'noise' is not known here.": {"noise": "off"},
@@ -103,6 +106,24 @@ def test_a_refusal_says_which_field_must_be_what(words):
     with pytest.raises(Refusal) as caught:
         read(body(**REFUSED[words]), Question)
     assert (caught.value.status, str(caught.value)) == (400, words)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ({"size": 1}, {"size": 0}),
+        ({"size": 10**18}, {"size": 10**18 + 1}),
+        ({"epsilon": "1" * NUMBER_LENGTH}, {"epsilon": "1" * (NUMBER_LENGTH + 1)}),
+        ({"weights": {"a": "1"}}, {"weights": {"a": "1" * (NUMBER_LENGTH + 1)}}),
+        ({"request_id": "a" * 40}, {"request_id": "a" * 41}),
+        ({"request_id": "a"}, {"request_id": "a\n"}),
+        ({"request_id": "a"}, {"request_id": "é"}),
+    ],
+)
+def test_every_keyword_that_the_description_shows_is_checked(good, bad):
+    assert read(body(**{"request_id": "a", **good}), Request)
+    with pytest.raises(Refusal):
+        read(body(**{"request_id": "a", **bad}), Request)
 
 
 def test_a_question_is_read_as_it_was_sent():
@@ -134,7 +155,7 @@ def test_a_value_fits_its_type(kind, good, bad):
 
 def test_a_body_fits_with_all_of_its_fields():
     entry = dict.fromkeys(("id", "analyst", "question", "epsilon")) | {"number": 1, "amount": 2}
-    entry |= dict.fromkeys(("study", "kind", "time"), "a")
+    entry |= {"study": "a", "kind": "spend", "time": "a"}
     assert fits(Entry, entry)
     assert fits(Entry, {**entry, "more": 1})  # of a later version
     for name in entry:
