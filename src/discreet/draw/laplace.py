@@ -63,7 +63,7 @@ class _Symmetric:
     def _quantile(self, q: Fraction | float) -> Any:
         if 0 < q < 1:
             return self._ppf(Fraction(q))
-        return {0: -math.inf, 1: math.inf}.get(q, math.nan)
+        return -math.inf if q == 0 else math.inf if q == 1 else math.nan
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -213,14 +213,7 @@ class DiscreteLaplace(_Symmetric):
     def _logpmf(self, k: float) -> float:
         if k != math.floor(k):
             return -math.inf
-
-        def middle() -> arb:
-            """ln P(0), without cancellation for q near 0 and near 1."""
-            if self.scale < 1:
-                return (-self._power(1)).log1p() - self._power(1).log1p()
-            return (1 / (2 * ball(self.scale))).tanh().log()
-
-        return nearest(lambda: middle() - abs(int(k)) / ball(self.scale))
+        return nearest(lambda: (1 / (2 * ball(self.scale))).tanh().log() - abs(int(k)) / ball(self.scale))
 
     def _tail(self, k: int) -> float:
         """P(X > k) = q^(k+1)/(1+q) for k ≥ 0, and 1 − q^(−k)/(1+q) for k < 0."""
