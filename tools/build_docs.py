@@ -2,7 +2,7 @@
 
     docs/            in a temporary folder: the pages, those of the root, the reference and the commands from the code
     zensical.toml    beside them; its navigation: tutorial, how-to guides, reference, explanation
-    site/            what zensical makes of it, and explore.html
+    site/            what zensical makes of it, and explore.html; copy buttons leave out prompts and outputs
 
 Zensical is by the authors of Material for MkDocs, which ends in 2027.
 
@@ -12,6 +12,8 @@ anything from another host.
 
 from __future__ import annotations
 
+import doctest
+import html
 import json
 import os
 import re
@@ -27,6 +29,7 @@ from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
+BLOCK = re.compile(r'(<div class="(?:[\w-]+ )*highlight")>(<pre>.*?</pre>)', re.DOTALL)
 
 ELSEWHERE = {
     "README.md": "project/readme.md",
@@ -141,6 +144,8 @@ def build(target: Path) -> list[str]:
             return [ended.stdout + ended.stderr]
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(work / "site", target)
+    for page in target.rglob("*.html"):
+        page.write_text(copyable(page.read_text("utf-8")), "utf-8")
     from discreet.show import explore
 
     explore.save(target / "explore.html", force=True)
@@ -177,7 +182,32 @@ def adapted(text: str, home: Path, page: Path, folder: Path) -> str:
 
     explore = os.path.relpath(folder / "explore.html", page.parent)
     text = text.replace("<!-- site: explore.html -->", f'<a href="{explore}">Open it here</a>.')
-    return LINK.sub(link, text)
+    return LINK.sub(link, text.replace("```python\n>>>", "```pycon\n>>>"))
+
+
+def copyable(page: str) -> str:
+    """A built page on which the button of a block with prompts copies the code alone."""
+
+    def block(match: re.Match[str]) -> str:
+        shown = html.unescape(re.sub("<[^>]+>", "", match[2]))
+        if not shown.startswith(">>>"):
+            return match[0]
+        copied = html.escape(code_of(shown)).replace("\n", "&#10;")
+        return f'{match[1]} data-copy="{copied}">{match[2]}'  # zensical copies data-copy where it is given
+
+    return BLOCK.sub(block, page)
+
+
+def code_of(block: str) -> str:
+    """The code of a block without prompts and outputs.
+
+    A blank line ends each definition, so that `python` accepts the code, too.
+    """
+    sources = (example.source for example in doctest.DocTestParser().get_examples(block))
+    return (
+        "".join(f"{source}\n" if source.splitlines()[-1].startswith(" ") else source for source in sources).rstrip()
+        + "\n"
+    )
 
 
 def navigation(folder: Path) -> str:

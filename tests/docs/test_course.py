@@ -61,7 +61,7 @@ def test_control_an_exercise_without_a_hint_or_a_right_answer_is_found() -> None
 
 
 def test_every_page_leads_to_the_next() -> None:
-    assert sorted([*ORDER, "index.md"]) == sorted(page.name for page in COURSE.glob("*.md"))
+    assert sorted([*ORDER, "index.md", "slips.md", "texts.md"]) == sorted(page.name for page in COURSE.glob("*.md"))
     for page, following in pairwise(ORDER):
         last = (COURSE / page).read_text("utf-8").rstrip().splitlines()[-1]
         assert last.startswith("Next: ")

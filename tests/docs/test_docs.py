@@ -12,7 +12,9 @@ import pytest
 import discreet
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if ">>>" in page.read_text("utf-8")]
+PAGES = [
+    page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if "\n>>> " in page.read_text("utf-8")
+]
 MODULES = ["discreet", *(module.name for module in pkgutil.walk_packages(discreet.__path__, "discreet."))]
 
 

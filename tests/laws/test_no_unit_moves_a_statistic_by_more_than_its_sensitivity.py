@@ -161,6 +161,15 @@ def test_counts_proportions_and_histograms_move_by_exactly_their_sensitivity(bin
             )
 
 
+@pytest.mark.parametrize("n", range(1, 8))
+def test_a_median_moves_by_the_range_for_odd_n_and_by_half_of_it_for_even_n(n: int) -> None:
+    """The largest move among all data sets of four values."""
+    low, high = Fraction(-3), Fraction(4)
+    grid = (low, Fraction(1, 2), Fraction(2), high)
+    moved = max(distance(median, one, other, low, high) for one, other in pairs(grid, n, "change-one"))
+    assert moved == ((high - low) if n % 2 else (high - low) / 2) == sensitivity.median(n=n, bounds=(low, high))
+
+
 def test_the_values_of_the_texts() -> None:
     assert sensitivity.proportion(n=1000) == Fraction(1, 1000)
     assert sensitivity.mean(n=50, bounds=(0, 7)) == Fraction(7, 50)

@@ -80,7 +80,7 @@ def error(
 
 def mean_reach(people: int, epsilon: Fraction, bounds: Range, level: Fraction) -> float:
     """The half-width of the interval of a mean under the Laplace mechanism."""
-    return float(Laplace(sensitivity.mean(n=people, bounds=bounds) / epsilon).quantile((1 + level) / 2))
+    return float(Laplace(sensitivity.mean(n=people, bounds=bounds) / epsilon).ppf((1 + level) / 2))
 
 
 def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH) -> theme.Figure:

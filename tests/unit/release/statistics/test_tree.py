@@ -285,7 +285,7 @@ def test_the_order_taken_bounds_the_quantile_from_above(confidence, nodes):
 def test_the_band_of_a_single_count_is_its_quantile():
     """One cell with a private total: |DLap(1/ε)|. The band is 3 % wide of it, ± 0.6 %: false alarms below 2·10⁻⁶."""
     tree = tree_design(1, terms_of("add-remove"), Fraction(1, 1000))
-    exact = DiscreteLaplace(1000).quantile(Fraction(39, 40))
+    exact = DiscreteLaplace(1000).ppf(Fraction(39, 40))
     band = tree.band(Fraction(19, 20))
     assert exact <= band <= 1.06 * exact
     assert tree.band(Fraction(19, 20)) == band
