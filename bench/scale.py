@@ -27,7 +27,8 @@ from discreet import Policy, Study
 from discreet.ask.expression import Column
 from discreet.ask.query import Group
 from discreet.calibrate.grid import value_grid
-from discreet.draw.vector import fill, noisy
+from discreet.draw.addition import noisy
+from discreet.draw.vector import fill
 from discreet.engines.base import OnGrid, Present, Request, Rows, Total
 from discreet.engines.duckdb import DuckDB
 from discreet.files import columns

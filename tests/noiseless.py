@@ -23,6 +23,7 @@ import numpy as np
 
 from cells import spread_out
 from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw for it are there
+from discreet.draw import vector
 from discreet.draw.choice import Runs
 from discreet.release import mechanism
 from discreet.release.statistics import tree
@@ -78,10 +79,6 @@ def no_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
-    def samples(_scales: list[Fraction], counts: list[int]) -> list[np.ndarray]:
-        record.draws += sum(counts)
-        return [np.zeros(count, np.int64) for count in counts]
-
     def choose(runs: Runs, unit: Fraction, **_: Any) -> np.ndarray:
         exponents = spread_out(runs)
         for row in exponents:
@@ -115,7 +112,6 @@ def no_noise() -> Iterator[Record]:
     replaced = {
         "draw_one": draw_one,
         "fill": fill,
-        "samples": samples,
         "choose": choose,
         "noisy_columns": columns,
         "noisy_counts": counts,
@@ -136,9 +132,10 @@ def no_noise() -> Iterator[Record]:
 @cache
 def _places() -> list[tuple[ModuleType, str, Callable[..., Any]]]:
     """Where the functions that draw are used, by whatever module has imported them, and the functions."""
-    originals = {name: getattr(mechanism, name) for name in ("draw_one", "fill", "samples", "choose", "noisy_columns")}
+    originals = {name: getattr(mechanism, name) for name in ("choose", "noisy_columns")}
+    originals |= {name: getattr(vector, name) for name in ("draw_one", "fill")}
     originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
-    modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(?!draw)", name)]
+    modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(draw\.vector|(?!draw))", name)]
     return [
         (module, name, real) for module in modules for name, real in originals.items() if vars(module).get(name) is real
     ]

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from cells import spread_out
 from discreet import Ledger, Policy, Study
+from discreet.draw import vector
 from discreet.draw.choice import Runs
 from discreet.ledger.grant import Grant
 from discreet.release import mechanism
@@ -197,10 +198,6 @@ def without_noise() -> Iterator[Record]:
         record.draws += out.size
         out.fill(0)
 
-    def samples(_scales: list[Fraction], counts: list[int]) -> list[Any]:
-        record.draws += sum(counts)
-        return [np.zeros(count, np.int64) for count in counts]
-
     def choose(runs: Runs, unit: Fraction, **_: Any) -> Any:
         exponents = spread_out(runs)
         assert exponents.dtype == np.int64
@@ -231,9 +228,8 @@ def without_noise() -> Iterator[Record]:
         return inner
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(
-            mock.patch.multiple(mechanism, draw_one=draw_one, fill=fill, samples=samples, choose=choose)
-        )
+        stack.enter_context(mock.patch.multiple(vector, draw_one=draw_one, fill=fill))
+        stack.enter_context(mock.patch.object(mechanism, "choose", choose))
         for module in (counts, moments):
             stack.enter_context(mock.patch.multiple(module, noisy_columns=columns, public_count=opened))
         stack.enter_context(mock.patch.object(families, "noisy_columns", columns))

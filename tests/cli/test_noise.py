@@ -85,21 +85,21 @@ def test_a_line_that_is_no_integer_is_named_and_not_shown(tmp_path):
 @pytest.mark.parametrize("whole", [True, False])
 def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, monkeypatch):
     """One unit may move both: at the plain scale of the integers it would lose more than ε."""
-    from discreet.draw import vector
+    from discreet.files import batches
     from discreet.files.add_noise import add_noise
     from discreet.release import laplace_mechanism as mechanism
 
-    scales, seen = {"noisy": vector.noisy, "laplace_mechanism": mechanism.laplace_mechanism}, []
+    scales, seen = {"noisy": batches.noisy_into, "laplace_mechanism": mechanism.laplace_mechanism}, []
 
-    def integers(numbers, scale, **more):
+    def integers(target, numbers, scale, **more):
         seen.append((numbers.dtype.kind, scale))
-        return scales["noisy"](numbers, scale, **more)
+        return scales["noisy"](target, numbers, scale, **more)
 
     def floats(numbers, *, sensitivity, epsilon, **more):
         seen.append((numbers.dtype.kind, sensitivity / epsilon))
         return scales["laplace_mechanism"](numbers, sensitivity=sensitivity, epsilon=epsilon, **more)
 
-    monkeypatch.setattr(vector, "noisy", integers)
+    monkeypatch.setattr(batches, "noisy_into", integers)
     monkeypatch.setattr(mechanism, "laplace_mechanism", floats)
     column = [1, 2, 3] if whole else [1.0, 2.0, 3.0]
     pq.write_table(pa.table({"a": [1, 2, 3], "b": column}), tmp_path / "in.parquet")

@@ -26,7 +26,7 @@ EPSILONS = [Fraction(1, 7), Fraction(1), Fraction(5, 2)]
 
 @pytest.fixture(autouse=True)
 def _no_noise(monkeypatch):
-    monkeypatch.setattr(module, "fill", lambda out, _: out.fill(0))
+    monkeypatch.setattr(vector, "fill", lambda out, *_, **__: out.fill(0))
 
 
 def shaped(cells: int, height: int, relation: str, scale: Fraction) -> Tree:

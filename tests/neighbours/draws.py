@@ -131,11 +131,10 @@ class _Recorder:
     def fill(self, out: np.ndarray, scale: Fraction, **_: Any) -> None:
         out[:] = self._probing().next(Fraction(scale), out.size)
 
-    def samples(self, scales: Sequence[Fraction], counts: Sequence[int]) -> list[np.ndarray]:
-        return [
-            np.array(self._probing().next(Fraction(scale), count), object)
-            for scale, count in zip(scales, counts, strict=True)
-        ]
+    def sample(self, scale: Fraction, size: Any = None) -> Any:
+        if size is None:
+            return self.draw_one(scale)
+        return np.array(self._probing().next(Fraction(scale), int(np.prod(size))), object).reshape(size)
 
     def choose(self, runs: choice.Runs, unit: Fraction, **_: Any) -> np.ndarray:
         probe, exponents = self._probing(), spread_out(runs)
@@ -226,7 +225,7 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
     fakes = {
         vector.draw_one: recorder.draw_one,
         vector.fill: recorder.fill,
-        vector.samples: recorder.samples,
+        vector.sample: recorder.sample,
         choice.choose: recorder.choose,
         coin.flips: recorder.unknown,
         tape.drawn: recorder.drawn,
@@ -243,9 +242,11 @@ _found: dict[int, list[tuple[ModuleType, str, Any]]] = {}
 
 
 def _uses(functions: tuple[Any, ...]) -> list[tuple[ModuleType, str, Any]]:
-    """Where functions are used, by whatever module of the package has imported them, outside of `draw` itself."""
+    """Where functions are used, by whatever module has imported them, and in the module of the sampler."""
     if len(sys.modules) not in _found:
-        modules = [m for name, m in sorted(sys.modules.items()) if re.match(r"discreet\.(?!draw|verify)", name)]
+        modules = [
+            m for name, m in sorted(sys.modules.items()) if re.match(r"discreet\.(draw\.vector|(?!draw|verify))", name)
+        ]
         known = {id(function): function for function in functions}
         _found[len(sys.modules)] = [
             (module, name, known[id(value)])

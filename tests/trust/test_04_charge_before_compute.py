@@ -31,7 +31,7 @@ STEPS = [
     (DuckDB, "fetch"),
     (DuckDB, "_run"),
     (families, "noisy_columns"),
-    (mechanism, "samples"),
+    (mechanism, "_noisy"),
     (mechanism, "choose"),
     (plan.json, "dumps"),
     (Book, "record"),

@@ -159,7 +159,7 @@ MUTANTS = {
     "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
     "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
     "the noise on totals": (
-        lambda: with_scale(mechanism, "samples", 0),
+        lambda: with_scale(mechanism, "_noisy", 1),
         MOMENTS | {"count", "joint question", "report"},
         SUMS | {"count("},
     ),
@@ -168,7 +168,7 @@ MUTANTS = {
         MOMENTS | {"count", "joint question", "report"},
         SUMS | {"count("},
     ),
-    "the noise of a tree": (lambda: with_scale(tree, "fill", 1), {"cdf", "quantiles"}, set()),
+    "the noise of a tree": (lambda: with_scale(tree, "noisy", 1), {"cdf", "quantiles"}, set()),
     "the rates of choices": (lambda: with_rates(ranks), RANKS, ASKED_RANKS),
     "the unit of choices": (
         lambda: mock.patch.object(mechanism, "choose", lambda gaps, unit, real=mechanism.choose: real(gaps, 2 * unit)),
@@ -186,14 +186,14 @@ MUTANTS = {
         {"randomized_response"},
         set(),
     ),
-    "the noise of Algorithm 1": (lambda: with_scale(algorithm, "fill", 1), {"laplace_mechanism"}, set()),
-    "the noise of Algorithm 1 on numbers": (lambda: with_scale(algorithm, "draw_one", 0), {"laplace_mechanism"}, set()),
+    "the noise of Algorithm 1": (lambda: with_scale(algorithm, "noisy_into", 2), {"laplace_mechanism"}, set()),
+    "the noise of Algorithm 1 on numbers": (lambda: with_scale(algorithm, "noisy", 1), {"laplace_mechanism"}, set()),
     "the noise of Algorithm 1 on a tape": (
-        lambda: with_scale_on_tape(algorithm, "fill", 1),
+        lambda: with_scale_on_tape(algorithm, "noisy_into", 2),
         {"laplace_mechanism"},
         set(),
     ),
-    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "samples", 0), MOMENTS | {"count"}, set()),
+    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_noisy", 1), MOMENTS | {"count"}, set()),
     "the shares of a table": (with_shares_of_a_table, {"joint question"}, SUMS | ASKED_RANKS | {"count("}),
     **{
         f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)

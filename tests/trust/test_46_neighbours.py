@@ -151,16 +151,17 @@ def survivors_law(unit: Fraction, exponents: list[int]) -> list[float]:
 
 
 def test_what_is_released_without_its_own_noise_goes_astray():
+    from discreet.draw import vector
     from discreet.engines.base import Exact
     from discreet.release import mechanism, tape
 
     secret = Exact([7, 8])
     with pytest.raises(Astray, match="2 numbers are released after 1 draws"):
-        recorded(lambda: mechanism.drawn(lambda: [secret.reveal()[0] + mechanism.draw_one(Fraction(1)), 8]))
+        recorded(lambda: mechanism.drawn(lambda: [secret.reveal()[0] + vector.draw_one(Fraction(1)), 8]))
     with pytest.raises(Astray, match="outside of the tape"):
-        recorded(lambda: mechanism.draw_one(Fraction(1)))
+        recorded(lambda: vector.draw_one(Fraction(1)))
     with pytest.raises(Astray, match="own noise"):
-        recorded(lambda: mechanism.drawn(lambda: [7 + mechanism.draw_one(Fraction(1)) % 2]))
+        recorded(lambda: mechanism.drawn(lambda: [7 + vector.draw_one(Fraction(1)) % 2]))
     assert tape.drawn is mechanism.drawn  # as it was
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import conforming
-from discreet.draw import noted, vector
+from discreet.draw import addition, noted, vector
 from discreet.engines.sql import measures
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.files import batches
@@ -43,9 +43,13 @@ def one_more(found):
     return found + 1
 
 
+def one_more_each(found):
+    return [number + 1 for number in found]
+
+
 def exchanged(found):
     """Many cells of which two have each other's noise."""
-    found.array[[0, 1]] = found.array[[1, 0]]
+    found[[0, 1]] = found[[1, 0]]
     return found
 
 
@@ -63,15 +67,14 @@ def shifted_columns():
 
 def halved_in_files():
     """Noise that is halved after it was drawn."""
-    real = vector.noisy
+    real = batches.noisy_into
 
-    def wrong(source, scale, *, out, **more):
-        found = real(np.zeros_like(source), scale, out=out, **more)
-        found //= 2
-        found += source
-        return found
+    def wrong(target, exact, scale, **more):
+        real(target, np.zeros_like(exact), scale, **more)
+        target //= 2
+        target += exact
 
-    return mock.patch.object(batches.vector, "noisy", wrong)
+    return mock.patch.object(batches, "noisy_into", wrong)
 
 
 def missing_as_nought():
@@ -82,28 +85,28 @@ def missing_as_nought():
 
 def half_of_its_noise():
     """Tables of more than 64 cells with half of their noise."""
-    real = mechanism.samples
+    real = mechanism.noisy
     return mock.patch.object(
         mechanism,
-        "samples",
-        lambda scales, sizes: real([scale / (2 if sizes[0] > 64 else 1) for scale in scales], sizes),
+        "noisy",
+        lambda exact, scale, step=1: real(exact, scale / (2 if np.size(exact) > 64 else 1), step),
     )
 
 
 TWINS = {
     "questions by relation, unit, condition and groups": missing_as_nought,
-    "columns in memory, of every container": partial(changed, mechanism, "_nearest_multiple", one_more),
+    "columns in memory, of every container": partial(changed, mechanism, "_noisy", one_more_each),
     "histograms, cumulative counts, octaves": partial(changed, counts, "noisy_counts", lambda found: found[::-1]),
     "Algorithm 1 on numbers, lists and arrays": partial(changed, laplace_mechanism, "_to_steps", one_more),
-    "the textbook's mechanisms": partial(changed, mechanism, "draw_one", lambda draw: draw // 2),
+    "the textbook's mechanisms": partial(changed, mechanism, "noisy", lambda found: found + 1),
     "randomized response": partial(changed, response, "flips", np.logical_not),
     "noise on columns of files": halved_in_files,
     "reports": shifted_columns,
     "profiles": partial(changed, octaves, "noisy_counts", one_more),
     "discoveries": partial(changed, discovery, "kept_keys", lambda keys: keys[1:]),
-    "frames, Parquet and text files as sources": partial(changed, mechanism, "_nearest_multiple", one_more),
-    "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(mock.patch.object, mechanism, "near", lambda *_: True),
-    f"answers in files, of up to {MOST:,} groups": partial(changed, mechanism, "_noisy_array", exchanged),
+    "frames, Parquet and text files as sources": partial(changed, mechanism, "_noisy", one_more_each),
+    "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(mock.patch.object, addition, "_is_near", lambda *_: True),
+    f"answers in files, of up to {MOST:,} groups": partial(changed, addition, "_noisy_array", exchanged),
     f"answers of 64, 65, 3,143 and {MOST:,} groups": half_of_its_noise,
 }
 

@@ -16,6 +16,7 @@ import pytest
 
 import discreet
 from discreet import InvalidParameter
+from discreet.draw import vector
 from discreet.engines.presence import presence
 from discreet.release import mechanism
 from discreet.release.statistics import tree
@@ -67,7 +68,7 @@ def no_draws(monkeypatch):
     def fail(*_: Any) -> None:
         raise AssertionError("a refused call must not draw")
 
-    for module, name in (*((mechanism, name) for name in ("draw_one", "fill", "samples", "choose")), (tree, "fill")):
+    for module, name in ((vector, "draw_one"), (vector, "fill"), (mechanism, "choose"), (tree, "fill")):
         monkeypatch.setattr(module, name, fail)
 
 

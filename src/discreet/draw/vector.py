@@ -13,7 +13,6 @@ the data raises.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,11 +58,6 @@ _ALONE, _FEW = 32, 2**12
 _FEW_SHARED = 12
 """Up to so many draws in shared cells are settled one by one."""
 
-_FAR = 2**62
-"""Two integers below this in size have a sum in int64."""
-
-_ENDS = np.iinfo(np.int64)
-
 
 def sample(scale: Fraction, size: Any = None) -> Any:
     """Exact draws from DLap(scale): an int, or an array of the shape `size`."""
@@ -79,11 +73,6 @@ def sample(scale: Fraction, size: Any = None) -> Any:
     else:
         fill(flat, scale)
     return out
-
-
-def samples(scales: Sequence[Fraction], counts: Sequence[int]) -> list[Any]:
-    """For each scale an array of so many exact draws."""
-    return [sample(scale, count) for scale, count in zip(scales, counts, strict=True)]
 
 
 def draw_one(scale: Fraction, entropy: Entropy | None = None) -> int:
@@ -261,23 +250,3 @@ def _table(scale: Fraction, top_bits: int, high_bits: int) -> _Table:
     parts = np.repeat(np.arange(values.size, dtype=np.int16), np.diff(starts, prepend=0, append=left << REST >> width))
     parts[starts] = -1
     return _Table(whole, cells, shared, parts, width, edges, values)
-
-
-def add(source: NDArray[Any], noise: Integers, target: Integers) -> None:
-    """Overwrite `target`, which may be `noise`, with source + noise: min(max(x + Z, −2⁶³), 2⁶³ − 1)."""
-    far: list[int] = []
-    if source.size and source.dtype.itemsize == 8 and not (source.min() > -_FAR and source.max() < _FAR):
-        far = np.flatnonzero((source <= -_FAR) | (source >= _FAR)).tolist()
-    exact = [min(max(int(source[index]) + int(noise[index]), _ENDS.min), _ENDS.max) for index in far]
-    np.add(source.astype(np.int64, copy=False), noise, target)  # right wherever no value is far
-    target[far] = exact
-
-
-def noisy(
-    source: NDArray[Any], scale: Fraction, *, out: Integers | None = None, threads: int | None = None
-) -> Integers:
-    """The integers of any width with exact noise of a scale that `beyond_int64` allows, in `out` if given."""
-    out = np.empty(source.size, np.int64) if out is None else out
-    fill(out, scale, threads=threads)
-    add(source, out, out)
-    return out

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from discreet.draw import vector
+from discreet.draw.addition import noisy_into
 from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
@@ -124,7 +124,7 @@ def _numbers(column: pa.Array) -> Any:
 def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
     memory = pa.allocate_buffer(8 * len(column))  # Arrow's memory, reused when the batch is written
     integers = column.cast(pa.int8()) if types.is_boolean(column.type) else column
-    vector.noisy(_numbers(integers), scale, out=np.frombuffer(memory, np.int64), threads=1)
+    noisy_into(np.frombuffer(memory, np.int64), _numbers(integers), scale, threads=1)
     return pa.Array.from_buffers(pa.int64(), len(column), [None, memory])
 
 

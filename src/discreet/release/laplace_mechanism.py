@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.calibrate.grid import Grid, grid_of
-from discreet.draw.vector import add, beyond_int64, draw_one, fill
+from discreet.draw.addition import add_into, noisy, noisy_into
+from discreet.draw.vector import beyond_int64
 from discreet.engines.array import safely
 from discreet.errors import InvalidParameter
 from discreet.parameters import Epsilon, Number, exact_count, exact_epsilon, exact_sensitivity
@@ -83,7 +84,7 @@ def laplace_mechanism(
         number = _plain(answer)
         whole = isinstance(number, int)
         grid = grid_of(whole, delta, exact, changes or 1)
-        return drawn(lambda: _noisy_item(number, whole, grid), "answer", grid)
+        return drawn(lambda: _noisy_number(number, whole, grid), "answer", grid)
     array = _array(answer)
     task = _Task(array, delta, exact, changes)
     target = _memory(out)
@@ -133,16 +134,15 @@ class _Task:
             return result
         if self.big:
             for source, target in _chunks(self.array, result):
-                target[...] = [_noisy_item(item, self.whole, self.grid) for item in source.tolist()]
+                target[...] = _noisy_numbers(source.tolist(), self.whole, self.grid)
             return result
         noise = np.empty(min(self.array.size, _CHUNK), np.int64)
         for source, target in _chunks(self.array, result):
             part = noise[: source.size]
-            fill(part, self.grid.scale)
             if self.whole:
-                add(source, part, target)
+                noisy_into(target, source, self.grid.scale, noise=part)
             else:
-                _add_real(source, part, target, self.grid)
+                _noisy_reals(source, part, target, self.grid)
         return result
 
 
@@ -163,28 +163,36 @@ def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
         yield from pairs
 
 
-def _add_real(source: NDArray[Any], noise: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
-    """target = (round(source/step) + noise)·step; in int64, or in Python integers for large values."""
+def _noisy_reals(source: NDArray[Any], part: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
+    """target = (round(source/step) + noise)·step; in int64, which `part` has room for, or in Python's integers."""
     if abs(grid.exponent) > _ORDINARY:
-        pairs = zip(source.tolist(), noise.tolist(), strict=True)
-        target[...] = [_to_float(_to_steps(value, grid) + draw, grid) for value, draw in pairs]
+        target[...] = _noisy_numbers(source.tolist(), False, grid)
         return
     step = 2.0**grid.exponent
     with np.errstate(all="ignore"):
         steps = np.multiply(source, 1 / step, dtype=np.float64)  # exact: a power of two
         np.rint(steps, steps)
-        far: list[int] = []
+        beyond: dict[int, int] = {}
         if not (np.minimum.reduce(steps) > -_FAR and np.maximum.reduce(steps) < _FAR):  # NaN, too
             far = np.flatnonzero(~(np.abs(steps) < _FAR)).tolist()
-        exact = [_to_float(_to_steps(source[index], grid) + int(noise[index]), grid) for index in far]
-        np.add(noise, steps.astype(np.int64), noise)
-        np.multiply(noise, step, target)
-    target[far] = exact
+            beyond = {index: _to_steps(source[index], grid) for index in far}
+        sums = add_into(part, steps.astype(np.int64), grid.scale, beyond)
+        np.multiply(part, step, target)
+    target[list(beyond)] = [_to_float(total, grid) for total in sums]
 
 
-def _noisy_item(item: float, whole: bool, grid: Grid) -> int | float:
-    noise = draw_one(grid.scale)
-    return item + noise if whole else _to_float(_to_steps(item, grid) + noise, grid)
+def _noisy_number(number: Any, whole: bool, grid: Grid) -> int | float:
+    """One number with noise."""
+    if whole:
+        return noisy(int(number), grid.scale)
+    return _to_float(noisy(_to_steps(number, grid), grid.scale), grid)
+
+
+def _noisy_numbers(numbers: list[Any], whole: bool, grid: Grid) -> list[Any]:
+    """Numbers of any size with noise."""
+    if whole:
+        return noisy(numbers, grid.scale)
+    return [_to_float(total, grid) for total in noisy([_to_steps(one, grid) for one in numbers], grid.scale)]
 
 
 def _to_steps(answer: Any, grid: Grid) -> int:

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import Grid, grid_of, public_step
+from discreet.draw.addition import noisy
 from discreet.draw.choice import Runs, choose, common_unit
 from discreet.draw.coin import Chance, flips
 from discreet.draw.noted import in_order
-from discreet.draw.vector import draw_one, fill, samples
 from discreet.engines.base import Exact
-from discreet.engines.integers import CellCounts, Integers, near
+from discreet.engines.integers import CellCounts, Integers
 from discreet.release.statistics.points import Points, split_runs
 from discreet.release.statistics.tree import Tree
 from discreet.release.tape import drawn, on_tape
@@ -92,17 +92,8 @@ def noisy_columns(
     widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]
 
     def draw() -> list[Sequence[int]]:
-        columns = exact.reveal(totals)
-        noise = samples(widened, list(map(len, columns)))
-        return [
-            _noisy_array(column, step, added)
-            if isinstance(column, Integers) and not on_tape()
-            else [
-                step * (_nearest_multiple(total, step) + draw)
-                for total, draw in zip(column, added.tolist(), strict=True)
-            ]
-            for column, step, added in zip(columns, steps, noise, strict=True)
-        ]
+        columns = zip(exact.reveal(totals), widened, steps, strict=True)
+        return [_noisy(column, scale, step) for column, scale, step in columns]
 
     return [
         NoisyColumn(values=values, step=step, scale=scale)
@@ -113,13 +104,11 @@ def noisy_columns(
 def noisy_counts(counts: Exact[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
     """Every count, including the empty ones, with exact noise of this scale."""
 
-    def draw() -> NDArray[np.int64]:
-        exact: NDArray[np.int64] = counts.reveal()
-        noise = np.empty(exact.size, np.int64)
-        fill(noise, scale)
-        return np.add(exact, noise, noise)
+    def draw() -> Any:
+        noise = noisy(counts.reveal(), scale)
+        return noise.tolist() if on_tape() else noise
 
-    return np.asarray(drawn(lambda: draw().tolist() if on_tape() else draw(), "counts", scale), np.int64)
+    return np.asarray(drawn(draw, "counts", scale), np.int64)
 
 
 def noisy_tree(counts: Exact[NDArray[np.int64]], tree: Tree) -> tuple[NDArray[np.int64], ...]:
@@ -240,11 +229,7 @@ def textbook(
 ) -> tuple[Fraction, Grid]:
     """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its floor in steps."""
     grid = grid_of(False, sensitivity, epsilon, 1)
-    return drawn(lambda: answer.reveal()(grid.step) + draw_one(grid.scale), "answer", grid) * grid.step, grid
-
-
-def _nearest_multiple(total: int, step: int) -> int:
-    return (2 * total + step) // (2 * step)
+    return drawn(lambda: noisy(answer.reveal()(grid.step), grid.scale), "answer", grid) * grid.step, grid
 
 
 def _rounded_up(scale: Fraction) -> Fraction:
@@ -257,17 +242,11 @@ def public_count(count: Exact[int]) -> int:
     return int(drawn(count.reveal, "public"))
 
 
-def _noisy_array(totals: Integers, step: int, noise: NDArray[Any]) -> Integers:
-    """The same for many groups at once, in int64 where all of it has room."""
-    exact = totals.array
-    if not (near(exact, 2**60) and near(noise, 2**60 // step)):
-        exact, noise = exact.astype(object), noise.astype(object)
-    if step == 1:
-        return Integers(exact + noise)
-    bits = step.bit_length()  # a step is a power of two, and a division would take longer than all the rest
-    noisy = (2 * exact + step >> bits) + noise
-    noisy <<= bits - 1
-    return Integers(noisy)
+def _noisy(totals: Sequence[int], scale: Fraction, step: int) -> Sequence[int]:
+    """The totals of all groups with noise, in the same container; on a tape, a list."""
+    if isinstance(totals, Integers) and not on_tape():
+        return Integers(noisy(totals.array, scale, step))
+    return noisy(list(totals), scale, step)
 
 
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:

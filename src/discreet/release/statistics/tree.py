@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.sensitivity.terms import Terms
+from discreet.draw.addition import noisy
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors, exact_count, exact_epsilon
@@ -82,7 +83,7 @@ class Tree:
         levels = [counts.astype(np.int64)]
         for size in reversed(self.sizes[1:]):
             levels.append(np.add.reduceat(levels[-1], np.arange(0, size, self.branching)))
-        return tuple(level + noise for level, noise in zip(reversed(levels), self._noise(1), strict=True))
+        return tuple(noisy(level, self.scale) for level in reversed(levels))
 
     def cumulative(self, nodes: Sequence[NDArray[np.number]], total: int | None) -> Floats:
         """F̂(v) for every cell: ascending, nonnegative, at most the total; `total` is None with add-remove.
