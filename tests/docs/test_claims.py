@@ -62,7 +62,8 @@ def test_what_a_discovery_of_a_thousandth_reveals():
 
 def test_an_attacker_at_a_large_epsilon():
     epsilon, factor, percent = stated(
-        "docs/limits.md", r"At ε = (\d+) the factor e\^ε is ([\d,]+), and the attacker of the textbook is right ([\d.]+) %"
+        "docs/limits.md",
+        r"At ε = (\d+) the factor e\^ε is ([\d,]+), and the attacker of the textbook is right ([\d.]+) %",
     )
     assert round(math.exp(epsilon), -3) == factor
     assert round(100 / (1 + math.exp(-epsilon)), 3) == percent
@@ -138,7 +139,9 @@ def test_how_much_dropping_costs_at_95_percent():
     half_width = optimize.brentq(lambda t: (1 + t / 2) * math.exp(-t) - 0.05, 1, 10)
     [stated_ratio] = stated("docs/limits.md", r"error of a mean is up to ([\d.]+) times as large at 95 %")
     assert round(half_width / -math.log(0.05), 1) == stated_ratio
-    mean, variance = stated("docs/studies.md", r"up to ([\d.]+) times the error at their ends .*?has up to ([\d.]+) times")
+    mean, variance = stated(
+        "docs/studies.md", r"up to ([\d.]+) times the error at their ends .*?has up to ([\d.]+) times"
+    )
     assert round(spread_of_mean(0, dropped=True) / spread_of_mean(0, dropped=False), 2) == mean
     ratios = [
         spread_of_variance(*moments, dropped=True) / spread_of_variance(*moments, dropped=False) for moments in MOMENTS
@@ -158,9 +161,7 @@ def test_the_designs_of_statistics_lose_at_most_epsilon():
     centred = Fraction(9 * width, 4), Fraction(9 * width**2, 2)
     moved = [abs(a - b) / joint[0] + abs(q[a] - q[b]) / joint[1] for a, b in product(points, repeat=2)]
     changed = [2 * abs(a - b) / centred[0] + 8 * abs(q[a] - q[b]) / centred[1] for a, b in product(points, repeat=2)]
-    missing = [
-        abs(2 * a - width) / centred[0] + abs(8 * q[a] - width**2) / centred[1] + Fraction(1, 3) for a in points
-    ]
+    missing = [abs(2 * a - width) / centred[0] + abs(8 * q[a] - width**2) / centred[1] + Fraction(1, 3) for a in points]
     assert max(moved) == max(changed) == max(missing) == 1  # reached: the noise is no larger than it must be
     centre = [Fraction(abs(2 * a - width), 2 * width) + Fraction(1, 2) for a in points]
     assert max(centre) == 1

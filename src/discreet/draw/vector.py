@@ -47,8 +47,8 @@ _THREAD_SHARE = 2**18
 
 _BITS, _BITS_OF_FEW = (6, 10), (4, 6)
 """Bits of the largest scale of a top, and high bits of an excess: in arrays, and in short arrays and for a draw alone.
-In arrays a draw is in a shared cell in up to 2 % of the cases, and its low bits are an excess in 2 of 100,000. The shorter
-list takes half the time to make, and a draw from it a little longer."""
+In arrays a draw is in a shared cell in up to 2 % of the cases, and its low bits are an excess in 2 of 100,000. The
+shorter list takes half the time to make, and a draw from it a little longer."""
 
 _INT64_LIMIT = 50
 """Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""

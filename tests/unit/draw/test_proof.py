@@ -52,7 +52,7 @@ def test_the_list_of_a_scale_is_as_sections_2_to_8_say(scale, top_bits, high_bit
         low_is_excess = 0
         if s:  # Σ over l of q^(l·2^s), times Σ over u of q^u − q^(2^s−1), over Z
             low_is_excess = 1 - 2**s * power((2**s - 1) / scale) * missing(1 / scale) / missing(2**s / scale)
-            assert low_is_excess <= two_to(-16 if high_bits == 10 else -10)
+            assert low_is_excess <= two_to(-16 if top_bits == 6 else -10)
         if k:
             c = 2**s * power((2**s - 1) / scale) / z / missing(2**s / scale)
             assert c <= (1 + mpmath.mpf(10) ** -50) / missing(rate)
@@ -65,6 +65,8 @@ def test_the_list_of_a_scale_is_as_sections_2_to_8_say(scale, top_bits, high_bit
             over = chance - mpmath.mpf(cells[top] - cells[top - 1]) / 2**16
             assert 0 < over < two_to(-16) + two_to(-63)
             assert chance > two_to(-30)
+        ends = power(half * rate) + power(1 / scale + (half - 1) * rate)
+        assert ends / (1 + power(1 / scale)) < 2 * mpmath.exp(-12)
         # numbers between two edges: the last top, and the excesses but for the last one, the least of which is this
         if k:
             assert p * power(half * rate) / (1 + power(1 / scale)) > two_to(-30)
