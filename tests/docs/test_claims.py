@@ -221,3 +221,19 @@ def test_the_share_of_draws_that_need_more_than_a_table():
     assert percent - 0.5 < 100 * max(shares[0]) <= percent
     assert "Up to one draw in fifty (up to one in sixteen of a short array)" in page("docs/limits.md")
     assert max(shares[1]) <= Fraction(1, 16) + Fraction(1, 500)
+
+
+def test_a_discovery_adds_at_most_its_delta_to_what_an_attacker_gains():
+    """Of two (ε, δ)-close chances p and p′ the best guess is right with (1 + p − p′)/2 = (e^ε + δ)/(1 + e^ε)."""
+    assert "A discovery of keys adds at most its δ." in page("docs/limits.md")
+    for epsilon, delta in product((0.01, 0.5, 1.0, 3.0), (1e-9, 1e-3)):
+        for steps in (1, 2):  # two steps from one value to another, under add-remove
+            loss, failing = steps * epsilon, delta * sum(math.exp(step * epsilon) for step in range(steps))
+            best = optimize.linprog(
+                [-1, 1],  # of p and p′, so that p − p′ is largest
+                A_ub=[[1, -math.exp(loss)], [math.exp(loss), -1]],
+                b_ub=[failing, math.exp(loss) - 1 + failing],
+                bounds=[(0, 1), (0, 1)],
+            )
+            right = (1 - best.fun) / 2
+            assert right <= 1 / (1 + math.exp(-loss)) + delta * (1 + 1e-9)
