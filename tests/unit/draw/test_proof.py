@@ -188,3 +188,15 @@ def test_the_points_that_a_machine_is_checked_at_cover_the_ranges_in_use(monkeyp
         assert points[-1] >= largest
         shares = np.sort(-points) if name == "exp" else np.sort(np.log2(-points))
         assert np.diff(shares).max() < 0.8  # no gap: neighbours differ by less than 1 in x, or by less than a factor 2
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_the_elementary_functions_do_not_depend_on_the_length_of_an_array(name):
+    """So what is checked of arrays of 1,024 holds for the arrays of any choice."""
+    points = RANGES[name](np.random.default_rng(18).random(1_024))
+    function = getattr(np, name.split()[0])
+    whole = function(points)
+    for length in (*range(1, 34), 63, 64, 65, 511):
+        for start in (0, 1, 7):
+            part = slice(start, start + length)
+            assert np.array_equal(function(points[part].copy()), whole[part])
