@@ -61,7 +61,11 @@ _ROWS = 64
 
 _LATTICE = 0.65
 """A combination of discrete draws reaches further than one of continuous draws with the same variances, by this share
-of its largest weight: at most 0.64 in a search over one to seven draws, scales from 1 and confidences to 0.999."""
+of its largest weight. It is found by a search, not proved: see `slack_of`."""
+
+_FAR = 5.0
+"""From an error probability of e^(−this) on, the discrete draws reach further: their tail falls like e^(−x/t), where t
+is their scale, and that of continuous draws with their variance, whose scale is smaller, falls faster."""
 
 Floats = NDArray[np.float64]
 
@@ -83,9 +87,15 @@ def continuous_scale(noisy: NoisySum | NoisyColumn) -> float:
 
 
 def slack_of(noisy: NoisySum | NoisyColumn, confidence: float) -> float:
-    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step."""
-    lattice = _LATTICE if noisy.scale >= 1 else 1.0
-    if noisy.scale < 1 and math.exp(-1 / float(noisy.scale)) < (1 - confidence) * _RARE:
+    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step.
+
+    Found by a search, not proved: for 5,556 random combinations of one to seven draws, with weights of 1 to 40, scales
+    from 0.03 to 20 and error probabilities from ½ to 10⁻¹², the exact law misses at most 0.9954 of what is allowed.
+    """
+    scale, miss = float(noisy.scale), 1 - confidence
+    lattice = _LATTICE if scale >= 1 else 1.0
+    lattice += 1.5 * (scale - continuous_scale(noisy) / noisy.step) * max(0.0, -math.log(miss) - _FAR)
+    if scale < 1 and math.exp(-1 / scale) < miss * _RARE:
         lattice = 0.0
     return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
 
