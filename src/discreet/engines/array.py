@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, TypeVar
 
@@ -61,12 +61,14 @@ class Column:
     counted: NDArray[np.bool_] | None = None
     """For items of any type: which of them are neither missing nor False."""
 
-    def truths(self) -> Column:
-        """Whether each value is true, that is, not 0; missing values stay missing."""
-        true = self.values != 0
-        if self.values.dtype.kind == "f":
-            true = np.where(np.isnan(self.values), np.nan, true)
-        return Column(values=true, whole=True, truth=True, nullable=self.nullable)
+    @property
+    def typed(self) -> bool:
+        """Whether the column has a type, so that all its values are numbers of that type or missing."""
+        return self.counted is None
+
+    def shares(self) -> Column:
+        """The same column for values from 0 to 1; one of integers then holds truth values."""
+        return replace(self, truth=self.whole)
 
     def __len__(self) -> int:
         return int(self.values.size)
