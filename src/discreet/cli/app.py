@@ -339,15 +339,18 @@ app.command("verify-release")(proof.verify_release)
 
 
 @app.command()
-def attack(as_json: option.AsJson = False) -> None:
+def attack(
+    epsilon: Annotated[str, typer.Option(help="ε of everything that an attacker sees, from 0.01 to 3.")] = "1",
+    as_json: option.AsJson = False,
+) -> None:
     """Compare known attacks on naive code and on discreet.
 
-    Success rates are compared with the highest rate that any attack can have at this ε. Exit code 1 if an attack on
-    discreet exceeds it.
+    Success rates are compared with the highest rate that any attack can have at this ε, under each neighbour relation.
+    Exit code 1 if an attack on discreet exceeds it.
     """
     from discreet.verify.attacks import run
 
-    if not run(typer.echo, as_json=as_json):
+    if not run(typer.echo, epsilon=epsilon, as_json=as_json):
         raise typer.Exit(1)
 
 
