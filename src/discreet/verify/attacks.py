@@ -15,8 +15,9 @@ would prove nothing by failing against discreet. Both take their bits from `draw
 
 No outcome is more than e^ε times as likely on one neighbour as on the other, so after any outcome the odds of a fair
 bit are at most e^ε to 1. Under change-one, two values of one person make neighbours. Under add-remove they are two
-steps apart, since one row is removed and another added: the odds are at most e^2ε to 1. The same holds for many bits, one for each unit: the number of right guesses is stochastically
-at most Binomial(trials, allowed) [SNJ23]. Where an attacker claims *certainty*, not a single right guess is allowed.
+steps apart, since one row is removed and another added: the odds are at most e^2ε to 1. The same holds for many bits,
+one for each unit: the number of right guesses is stochastically at most Binomial(trials, allowed) [SNJ23]. Where an
+attacker claims *certainty*, not a single right guess is allowed.
 
 Attacks prove nothing; `verify.certify` gives the proof, and attacks show that it is about the code that runs.
 """

@@ -178,7 +178,7 @@ def test_the_table_has_a_line_and_a_sentence_for_each_attack(monkeypatch):
             name="two", what="does that", epsilon=1, trials=10, naive=1, discreet=1, allowed=0, faults=("a fault",)
         ),
     ]
-    monkeypatch.setattr(attacks, "every", lambda epsilon: iter(result))
+    monkeypatch.setattr(attacks, "every", lambda _: iter(result))
     lines = []
     assert not attacks.run(lines.append, epsilon="1/2")
     text = "\n".join(lines)
