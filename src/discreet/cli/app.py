@@ -260,15 +260,16 @@ def noise(
 def figure(
     name: Annotated[str | None, typer.Argument(help="Name of the figure; without it, the names are listed.")] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json; with --all, a folder.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help=".svg .png .pdf .html .json; with --all, a folder."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All figures of the course, light and dark, SVG and PNG.")
+        bool, typer.Option("--all", help="All figures of the course, light and dark: SVG, PNG, PDF.")
     ] = False,
-    epsilon: Annotated[str | None, typer.Option(help="For slide, error, largest, response, together.")] = None,
-    sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
-    scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
-    law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, loss, error, largest, response, together.")] = None,
+    sensitivity: Annotated[str | None, typer.Option(help="For slide and loss.")] = None,
+    scale: Annotated[list[str] | None, typer.Option(help="Noise scale, for densities (repeatable) and loss.")] = None,
+    law: Annotated[str | None, typer.Option(help="For densities, slide and loss: continuous or discrete.")] = None,
     n: Annotated[int | None, typer.Option(help="Number of people, for error.")] = None,
     bounds: Annotated[str | None, typer.Option(metavar="LOWER:UPPER", help="For error.")] = None,
     confidence: Annotated[str | None, typer.Option(help="For error and largest.")] = None,
