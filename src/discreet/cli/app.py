@@ -303,7 +303,7 @@ def explore(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "explore.html",
     force: option.Force = False,
 ) -> None:
-    """Write an interactive page about the Laplace mechanism. It has sliders for ε, Δ and n, and needs no network."""
+    """Write an interactive page about the Laplace mechanism. It has sliders for ε, Δ, n, t and d, and needs no network."""
     from discreet.cli import terminal
     from discreet.show import explore as page
 
