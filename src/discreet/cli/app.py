@@ -303,13 +303,33 @@ def explore(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "explore.html",
     force: option.Force = False,
 ) -> None:
-    """Write an interactive page about the Laplace mechanism. It has sliders for ε, Δ, n, t and d, and needs no network."""
+    """Write an interactive page about the Laplace mechanism. It has sliders for its parameters and needs no network."""
     from discreet.cli import terminal
     from discreet.show import explore as page
 
     if Path(output).suffix != ".html":
         raise InvalidParameter(f"-o must end in .html, got {printable(Path(output).name)}")
     terminal.say(str(page.save(output, force=force)))
+
+
+@app.command()
+def sheet(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The public number of the sheet, such as 1.")],
+    exercise: Annotated[
+        list[str] | None, typer.Option(help="An exercise, such as 1.5 or H; default: all of them. Repeatable.")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write into.")] = ".",
+    force: option.Force = False,
+) -> None:
+    """Write an exercise sheet of the course in Markdown, without solutions, and its key apart from it.
+
+    The number decides the numbers in the exercises: sheets less than 20 apart differ in every exercise. Whoever has
+    discreet can make the key of a number.
+    """
+    from discreet.cli import terminal
+    from discreet.course.sheet import save
+
+    terminal.say(*map(str, save(number, output, exercises=exercise or (), force=force)))
 
 
 @app.command()
