@@ -198,7 +198,7 @@ def _chances(scale: Fraction, reach: Fraction) -> Iterable[tuple[float, float]]:
     return ((k, law.pmf(k)) for k in range(-far, far + 1))
 
 
-def _outputs(delta: Fraction, reach: Fraction, discrete: bool) -> Iterable[Fraction | int]:
+def _outputs(delta: Fraction, reach: Fraction, discrete: bool) -> Iterable[Fraction]:
     """The outputs that are drawn, around the middle of 0 and Δ; the loss bends at these two."""
     if not discrete:
         bends = {Fraction(0), delta}
@@ -208,7 +208,7 @@ def _outputs(delta: Fraction, reach: Fraction, discrete: bool) -> Iterable[Fract
     far = math.ceil(max(reach, delta))
     if 2 * far > _MOST_INTEGERS:
         raise InvalidParameter("scales must be at most 90 for the discrete law; use law='continuous'")
-    return range(math.floor(delta / 2) - far, math.ceil(delta / 2) + far + 1)
+    return map(Fraction, range(math.floor(delta / 2) - far, math.ceil(delta / 2) + far + 1))
 
 
 def _beyond(delta: Fraction, scale: Fraction, loss: Fraction, discrete: bool, *, or_at: bool = False) -> float:
