@@ -146,8 +146,8 @@ def attacker(
     if end > 350:
         raise InvalidParameter(f"largest must be at most 350, got {quote(largest)}")
     curves = {
-        "e^ε / (1 + e^ε): change-one, and presence under add-remove": 1,
-        "e^2ε / (1 + e^2ε): a value under add-remove": 2,
+        "e^ε/(1 + e^ε): change-one; add-remove, presence": 1,
+        "e^2ε/(1 + e^2ε): add-remove, a value": 2,
     }
     limits = [
         {"epsilon": at, "rate": 1 / (1 + math.exp(-times * at)), "limit": name}

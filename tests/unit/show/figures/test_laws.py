@@ -124,8 +124,8 @@ def test_an_attacker_has_a_limit_for_each_relation():
     rows = [row for row in data_in(attacker(largest=4)) if "limit" in row]
     names = dict.fromkeys(row["limit"] for row in rows)
     once, twice = names
-    assert "change-one, and presence under add-remove" in once
-    assert "a value under add-remove" in twice
+    assert "change-one; add-remove, presence" in once
+    assert "add-remove, a value" in twice
     for row in rows:
         odds = math.exp((1 if row["limit"] == once else 2) * row["epsilon"])
         assert row["rate"] == pytest.approx(odds / (1 + odds), rel=1e-12)
