@@ -165,7 +165,7 @@ function drawDensities({ law }) {
   const svg = element(chart.svg, "svg", { class: "inner", x: M.left, y: 0, width: wide, height: chart.height, viewBox: `${M.left} 0 ${wide} ${chart.height}` });
   const curve = (scale, look) => {
     const right = units.map((unit, index) => [unit * scale, heights[index] / scale]);
-    const inside = right.slice(0, right.findIndex(([y]) => y >= reach) + 1);
+    const inside = right.filter((_, index) => index === 0 || right[index - 1][0] < reach);
     line({ ...chart, svg }, [...inside.slice(1).reverse().map(([y, height]) => [-y, height]), ...inside], look);
   };
   scales.forEach((scale, index) => curve(scale, DENSITIES[index]));
