@@ -305,6 +305,116 @@ def _free_steps() -> tuple[Part, ...]:
     return (Steps(name="free", wanted=frozenset({1, 2, 4}), words=words),)
 
 
+def _newspapers(epsilon: Any = "0.5", papers: int = 3) -> tuple[Part, ...]:
+    loss = float(Fraction(epsilon))
+    slips = (
+        (papers * loss, "the papers compute from the published number; they do not look at the data again"),
+        ((papers + 1) * loss, "the papers compute from the published number; they do not look at the data again"),
+        (loss / papers, "the published number has its ε, whoever reads it"),
+        (0.0, "the published number has its ε, whoever reads it"),
+        (math.exp(loss), "that is the factor e^ε; ε is its logarithm"),
+    )
+    words = "which numbers can never come out for one data set, but can for its neighbour?"
+    return (
+        Number(name="papers", wanted=loss, slips=slips),
+        Truth(name="redrawn", wanted=False, words=words),
+    )
+
+
+def _wards(epsilon: Any = "0.3", wards: int = 12) -> tuple[Part, ...]:
+    loss = float(Fraction(epsilon))
+    once = (
+        (wards * loss, "one person is in one ward: which counts does their record change?"),
+        (2 * loss, "that is for a person who moves from one ward to another"),
+        (loss / wards, "no ward's count has less than its own ε"),
+    )
+    moved = (
+        (wards * loss, "a person who moves changes two wards, not all"),
+        (loss, "a person who moves changes two wards"),
+        (loss / 2, "two counts change: add their losses"),
+    )
+    separately = (
+        (loss, "the ledger adds up questions; it does not prove that their conditions exclude each other"),
+        (2 * loss, "the ledger adds up questions; it does not prove that their conditions exclude each other"),
+    )
+    return (
+        Number(name="once", wanted=loss, slips=once),
+        Number(name="moved", wanted=2 * loss, slips=moved),
+        Number(name="separately", wanted=wards * loss, slips=separately),
+    )
+
+
+def _household(epsilon: Any = "0.5", people: int = 4) -> tuple[Part, ...]:
+    loss = float(Fraction(epsilon))
+    all_of_them = people * loss
+    factor = (
+        (math.exp(loss), "that is the factor for one person"),
+        (people * math.exp(loss), "each person multiplies the factor; multiply them, do not add"),
+        (all_of_them, "that is the loss; the factor is e to its power"),
+        (_share(all_of_them), "that is how often the attacker is right"),
+    )
+    share = (
+        (_share(loss), "that is for a guess about one person"),
+        (math.exp(all_of_them), "that is the odds; a share of right guesses is odds/(1 + odds)"),
+        (1 - _share(all_of_them), "that is the share of wrong guesses"),
+    )
+    scale = (
+        (1 / loss, "that protects one person"),
+        (1 / all_of_them, "more people need more noise, not less"),
+        (math.sqrt(people) / loss, "their changes add up: Δ is the number of people, not its root"),
+        (2 * people / loss, "one count, not a histogram: Δ is the number of people"),
+    )
+    return (
+        Number(name="factor", wanted=math.exp(all_of_them), slips=factor),
+        Number(name="share", wanted=_share(all_of_them), slips=share),
+        Number(name="scale", wanted=people / loss, slips=scale),
+    )
+
+
+def _wrong_sensitivity(epsilon: Any = 1, bins: int = 20) -> tuple[Part, ...]:
+    loss = float(Fraction(epsilon))
+    real = (
+        (loss, "that is what was wanted; how many counts does a person who changes their answer change?"),
+        (bins * loss, "only two of the counts change"),
+        (loss / 2, "too little noise is a larger loss, not a smaller one"),
+    )
+    exceeds = (
+        (_share(loss), "that is for one of the two counts; both have to be so"),
+        (_share(-loss) ** 2, "that is the probability of the loss −2ε"),
+        (1 - _share(loss) ** 2, "that is the probability that it does not exceed ε"),
+        (_share(2 * loss), "that is how often an attacker is right at 2ε; multiply the two probabilities"),
+        (0.25, "0 counts as well: P(Z ≥ 0) is more than one half"),
+        (0.0, "what is the loss if neither noise takes away from the count that grew or fell?"),
+    )
+    scale = (
+        (1 / loss, "that is the scale that was used"),
+        (bins / loss, "only two of the counts change: Δ = 2"),
+        (math.sqrt(2) / loss, "that is the distance in the L2 norm; the L1 norm adds up absolute values"),
+    )
+    return (
+        Number(name="real", wanted=2 * loss, slips=real),
+        Number(name="exceeds", wanted=_share(loss) ** 2, slips=exceeds),
+        Number(name="scale", wanted=2 / loss, slips=scale),
+    )
+
+
+def _floats(epsilon: Any = "0.5", bits: int = 53) -> tuple[Part, ...]:
+    scale = 1 / float(Fraction(epsilon))
+    slips = (
+        (scale * bits, "the logarithm is natural: 2^(−bits) = e^(−bits·ln 2)"),
+        (scale * bits * math.log10(2), "the logarithm is natural, not to base 10"),
+        (scale * math.log(2), "that is for U = 1/2; which is the smallest U?"),
+        (bits * math.log(2) / scale, "divide by ε: the scale is 1/ε"),
+        (bits * math.log(2), "that is for the scale 1"),
+        (scale, "that is the mean absolute error"),
+    )
+    words = "the largest output of one data set lies beyond every output of its neighbour"
+    return (
+        Number(name="largest", wanted=scale * bits * math.log(2), slips=slips),
+        Truth(name="private", wanted=False, words=words),
+    )
+
+
 EXERCISES: dict[str, Callable[..., tuple[Part, ...]]] = {
     "norm": _norm,
     "1.2": _average,
@@ -318,5 +428,10 @@ EXERCISES: dict[str, Callable[..., tuple[Part, ...]]] = {
     "B": _less_noise,
     "C": _year,
     "D": _free_steps,
+    "E": _newspapers,
+    "F": _wards,
+    "G": _household,
+    "H": _wrong_sensitivity,
+    "I": _floats,
 }
 """The exercises by their number or letter in the course, or by their word in the notebook."""
