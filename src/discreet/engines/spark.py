@@ -108,8 +108,9 @@ class Spark(SQLEngine):
         if not hasattr(frame, "sparkSession"):
             raise SourceUnusable(f"the source must be a Spark DataFrame, got a {type(source).__name__}")
         self._guarded("check", lambda: _check(frame.sparkSession))
-        refuse_alike(frame.columns)
-        self._guarded("open", lambda: refuse_twice(_local_files(frame)))
+        used = {name.lower() for name in layout.columns or frame.columns}
+        refuse_alike([name for name in frame.columns if name.lower() in used])
+        self._guarded("open", lambda: refuse_twice(sorted(_local_files(frame))))
         self.chosen = self._guarded("open", lambda: _what_chose(self._source, frame))
         schema, unread = self._guarded("schema", lambda: _schema(frame))
         self._files = self._guarded("schema", lambda: _types_of_files(frame))
