@@ -5,8 +5,8 @@ never for a view, a SELECT or a relation, whose filter decides it.
 # ruff: noqa: S608 - statements are ours
 
 import itertools
+import shutil
 import sqlite3
-from unittest import mock
 
 import duckdb
 import pandas as pd
@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import InvalidParameter, Ledger, Policy, Study
-from discreet.engines.base import PART_OF_FOLDER, by_filter
+from discreet.engines.base import by_filter
 from discreet.engines.choose import engine_of, engine_under
 from discreet.engines.postgres import _KINDS_OF_RELATIONS, _RELATION, Relation
-from discreet.engines.spark import _what_chose, _whole_path
+from discreet.engines.spark import _begins_in_part
 from discreet.errors import SourceChanged
 from discreet.release.public_size import public_size
 from discreet.verify import certify
@@ -304,12 +304,12 @@ def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, f
 
 
 @pytest.mark.spark
-def test_a_relative_path_of_spark_begins_at_its_working_folder(spark):
-    """That of the process that started it, which may be a part such as year=2024."""
-    [row] = spark.sql("SELECT reflect('java.lang.System', 'getProperty', 'user.dir')").collect()
-    for path in ("a.parquet", "./a.parquet", "a/b.orc"):
-        assert _whole_path(path, spark) == f"{row[0]}/{path}"
-    for path in ("/data/a.parquet", "file:/data/a.parquet", "s3a://bucket/a.parquet"):
-        assert _whole_path(path, spark) == path
-    with mock.patch("discreet.engines.spark._whole_path", lambda name, _: f"/data/year=2024/{name}"):
-        assert _what_chose("spark:a.parquet", spark.range(1)) == PART_OF_FOLDER
+def test_a_relative_path_of_spark_is_a_part_within_the_folder_of_a_part(spark, folder):
+    """The folder in which Spark was started is in the whole paths of the files alone."""
+    shutil.copytree(folder / "parts", folder / "whole.parquet")
+    part, whole = (spark.read.parquet(f"{folder}/{name}") for name in ("parts/year=2024/a.parquet", "whole.parquet"))
+    for name in ("a.parquet", "./a.parquet", "*.parquet", "../year=2024/a.parquet"):
+        assert _begins_in_part(name, part), name
+    for name in ("whole.parquet", "./whole.parquet/", "wh*.parquet", f"{folder.name}/whole.parquet"):
+        assert not _begins_in_part(name, whole), name
+    assert not _begins_in_part("people.parquet", spark.read.parquet(f"{folder}/people.parquet"))

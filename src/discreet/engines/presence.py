@@ -35,7 +35,8 @@ def are_texts(values: Any) -> NDArray[np.bool_]:
     encoded = compute.dictionary_encode(values.cast(pa.large_binary()))
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     known = np.array([*map(_is_text, encoded.dictionary.to_pylist()), False], np.bool_)
-    return known[encoded.indices.fill_null(known.size - 1).to_numpy(zero_copy_only=False)]
+    indices = encoded.indices.fill_null(known.size - 1).to_numpy(zero_copy_only=False)
+    return known[indices]  # type: ignore[no-any-return]
 
 
 def _of_arrow(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
@@ -52,7 +53,7 @@ def _of_pandas(data: Any) -> NDArray[np.bool_] | bool:
     if hasattr(data.dtype, "categories"):
         items = data.dtype.categories.tolist()
         wrong = np.array([*(type(item) is str and text_of(item) is None for item in items), False], np.bool_)
-        return ~wrong[np.asarray(data.cat.codes if hasattr(data, "cat") else data.codes)]
+        return ~wrong[np.asarray(data.cat.codes if hasattr(data, "cat") else data.codes)]  # type: ignore[no-any-return]
     values = of_pandas(data if hasattr(data, "iloc") else data.to_series()) if data.dtype.kind in "OU" else None
     values = None if values is None else decoded(values)
     return are_texts(values) if values is not None and is_text(values.type) else True

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -401,7 +402,7 @@ def _what_chose(source: Any, frame: Any) -> str:
         return by_filter("a DataFrame")
     name = source.removeprefix("spark:")
     if _format_of(name) is not None:
-        is_part = is_part_of_folder(_whole_path(name, frame.sparkSession))
+        is_part = is_part_of_folder(name) or _begins_in_part(name, frame)
         return PART_OF_FOLDER if is_part or any(map(is_linked_part, _local_files(frame))) else ""
     described = frame.sparkSession.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     facts = {row["col_name"]: str(row["data_type"]).lower() for row in described}  # the facts come after the columns
@@ -410,12 +411,21 @@ def _what_chose(source: Any, frame: Any) -> str:
     return by_filter("a view, or a table that Spark reads through another system")
 
 
-def _whole_path(name: str, session: Any) -> str:
-    """A path with the working folder of Spark, if it is relative."""
+def _begins_in_part(name: str, frame: Any) -> bool:
+    """Whether a relative path begins in a folder such as year=2024, by the whole paths of its files.
+
+    What is below the path does not count: there are all parts of a table.
+    """
     if re.match(r"/|[A-Za-z][\w+.-]*:", name):
-        return name
-    [row] = session.sql("SELECT reflect('java.lang.System', 'getProperty', 'user.dir')").collect()
-    return f"{row[0]}/{name}"
+        return False
+    own = [part for part in name.split("/") if part not in {"", "."}]
+    for address in frame.inputFiles():
+        parts = unquote(urlsplit(address).path).split("/")
+        starts = range(len(parts) - len(own) + 1)
+        start = next((at for at in starts if all(map(fnmatchcase, parts[at : at + len(own)], own))), len(parts))
+        if is_part_of_folder("/".join(parts[:start])):
+            return True
+    return False
 
 
 def _format_of(name: str) -> str | None:
@@ -482,7 +492,7 @@ def _unsafe(schema: Schema, files: Iterable[Mapping[str, str]]) -> dict[str, str
     All times, or all long decimals, of a frame: Spark does not say which. Only files on this machine are checked.
     """
     kinds = {kind for types in files for kind in types.values()}
-    unsafe = {}
+    unsafe: dict[str, str] = {}
     if any(_MILLISECONDS.search(kind) for kind in kinds):
         unsafe |= {name: MILLISECONDS for name, column in schema.items() if column.described.startswith("timestamp")}
     if any(kind.endswith(_UNCHECKED) for kind in kinds):
