@@ -299,7 +299,7 @@ def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, f
         assert not is_public(spark.table("people_58"))
         assert is_public("spark:kept_58", size="public")
     finally:
-        for kind, name in (("TABLE", "people_58"), ("VIEW", "kept_58"), ("TABLE", "lines_58")):
+        for kind, name in (("VIEW", "adults_58"), ("VIEW", "kept_58"), ("TABLE", "people_58"), ("TABLE", "lines_58")):
             spark.sql(f"DROP {kind} IF EXISTS {name}")
 
 
