@@ -101,7 +101,7 @@ def one_duckdb():
     shared, real = None, duckdb_engine.DuckDB.__init__
 
     def init(engine: duckdb_engine.DuckDB, source: object, *layout: object) -> None:
-        opening.alone = isinstance(source, str | os.PathLike) and not str(source).endswith(_ROWS)
+        opening.alone = issubclass(type(source), str | os.PathLike) and not str(source).endswith(_ROWS)
         real(engine, source, *layout)
 
     def connection() -> duckdb.DuckDBPyConnection:

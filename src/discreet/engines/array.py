@@ -156,7 +156,9 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
         values = np.array([_number(item) for item in items], np.float64)
         kinds = [type(item) for item in items]  # `isinstance` would call code of the item
         truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
-        texts = np.array([issubclass(kind, str) for kind in kinds], np.bool_)
+        texts = np.array(
+            [issubclass(kind, str) and _is_text(item) for item, kind in zip(items, kinds, strict=True)], bool
+        )
         false = truths & (values == 0)
         counted = ~false & (texts | ~np.isnan(values) | _dates(items, kinds))
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
@@ -167,6 +169,14 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
 def type_name(array: NDArray[Any]) -> str:
     """The type of an array in a refusal, without a length, which would be that of the longest value."""
     return _WORDS.get(array.dtype.kind, array.dtype.name)
+
+
+def _is_text(item: str) -> bool:
+    """Whether a text can be written in UTF-8: it has no half surrogate pair."""
+    try:
+        return str.encode(item) is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:
