@@ -21,8 +21,6 @@ from discreet.release.discovery import discovery_plan
 from discreet.release.plan import Plan
 from discreet.release.profiles.plan import profile_plan
 from discreet.release.reports.plan import ReportPlan
-from discreet.release.reports.planner import MOST_TRIALS
-from discreet.release.reports.work import of_report
 from discreet.release.split import trials_of
 from discreet.release.work import CURVE, Steps, of_question
 from discreet.show.json import plan_json, report_plan_json
@@ -126,7 +124,7 @@ def steps_of(plan: Any, shape: Shape) -> Steps:
     """The steps of a plan, at most; none of a discovery and of a profile, whose columns alone are limited."""
     searched = "within" in shape.terms
     if isinstance(plan, ReportPlan):
-        return of_report(plan, MOST_TRIALS if searched else 0)
+        return plan.steps
     if not isinstance(plan, Plan):
         return Steps()
     return of_question(plan.shares, 1 + CURVE + (trials_of(plan.query) if searched else 0))
