@@ -437,6 +437,27 @@ def _reports() -> Iterator[Shape]:
     yield report("a report of units", _tables(6, (1, 2)), study="units", **WITHIN)
 
 
+def _targets() -> Iterator[Shape]:
+    """Reports whose errors are to be near each other, or far apart."""
+    for columns, sizes in ((4, (1, 2)), (6, (1, 2)), (7, (3,)), (10, (1,)), (10, (2,))):
+        for kind, number in (("counts", "count(*)"), ("means", "avg(x1)")):
+            tables = _tables(columns, sizes, number)
+            label = f"{len(tables)} tables of {kind} of {columns} columns"
+            last = max(1, len(tables) - 1)
+            for apart in (5, 1_000):
+                within = {name: f"{20 * apart ** (place / last):.3f}" for place, name in enumerate(tables)}
+                yield Shape(
+                    name=f"{label}, targets {apart} × apart", kind="report", asked=tables, terms={"within": within}
+                )
+            first, *rest = tables
+            far = {first: "20"} | dict.fromkeys(rest, "20000")
+            yield Shape(name=f"{label}, one target far away", kind="report", asked=tables, terms={"within": far})
+            yield Shape(name=f"{label}, one target", kind="report", asked=tables, terms={"within": {first: "20"}})
+            yield Shape(  # scales near 1, whose noise is not that of another ε
+                name=f"{label}, a small target", kind="report", asked=tables, terms={"within": "2", "size": 30}
+            )
+
+
 def _others() -> Iterator[Shape]:
     yield Shape(name="a discovery", kind="discover", asked=["open"], terms={"epsilon": "1"})
     yield Shape(name="a discovery of 10,000 names", kind="discover", asked=["open"] * 10_000, terms={"epsilon": "1"})
@@ -472,4 +493,4 @@ def _others() -> Iterator[Shape]:
     )
 
 
-SHAPES = (*_questions(), *_parsing(), *_reports(), *_others())
+SHAPES = (*_questions(), *_parsing(), *_reports(), *_targets(), *_others())

@@ -139,6 +139,7 @@ def radii_once():
     """How far a sum of draws reaches is integrated once for the same weights: plans and releases ask for it again."""
     real, known = spread._some_radii, {}
 
+    @functools.wraps(real)
     def radii(sizes, confidence, times, smallest, start):
         key = sizes.shape, sizes.tobytes(), confidence, times.tobytes(), smallest
         if key not in known:

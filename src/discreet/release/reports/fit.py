@@ -34,12 +34,15 @@ Key: TypeAlias = tuple[tuple[int, tuple[int, ...], bytes], ...]
 GRAIN = 2**16
 """The denominator of weights."""
 
-COLD, WARM = 4, 2
+COLD, WARM = 5, 2
 """Steps of Newton's method from a guess, and from the radius at another ε: at most, or nearly so."""
 
 _ALIKE = 1 + 1e-4
 """Scales whose ratios to others differ by at most this factor are those of another ε: radii are in the same ratio, and
 too large by no more than this. A search goes to four digits."""
+
+_SIMILAR = 1.1
+"""The same for a start: integrals far beyond a radius need nodes without end."""
 
 
 def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
@@ -129,7 +132,7 @@ class Noise:
     def reach(self, question: Question, confidence: float) -> Floats:
         """The radius of the noise of each combination at this confidence."""
         key = key_of(question)
-        _, _, weights, largest = self.combined.law(key, question)
+        _, _, weights, largest = self.combined.law(question, key)
         if not weights.size:
             return np.zeros(weights.shape[1])
         slack: Floats = (largest * np.array(self.slacks)[:, None]).max(axis=0)
@@ -145,8 +148,9 @@ class Combined:
     known: bool
     """Whether the number of rows is public."""
 
-    def law(self, key: Key, question: Question) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+    def law(self, question: Question, key: Key | None = None) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
         """The multiplicity and the set of each weight, the weights of each combination, and their largest by set."""
+        key = key_of(question) if key is None else key
         if key not in self._laws:
             self._laws[key] = self._law(question)
         return self._laws[key]
@@ -169,8 +173,10 @@ class Combined:
         if not (before > 0).all():  # of an ε so large that only the draw 0 is likely
             return COLD, None
         ratios = scales / before
-        largest = float(ratios.max())
-        return 0 if largest <= float(ratios.min()) * _ALIKE else WARM, radii * largest
+        largest, smallest = float(ratios.max()), float(ratios.min())
+        if largest > smallest * _SIMILAR:
+            return COLD, None
+        return 0 if largest <= smallest * _ALIKE else WARM, radii * largest
 
     @cached_property
     def blocks(self) -> dict[Key, list[tuple[int, int, int]]]:

@@ -91,6 +91,8 @@ class ReportPlan:
     """The captions and decimals from its file."""
     combined: Combined | None = field(default=None, compare=False)
     """What plans of the same sets at different ε share."""
+    asked_alone: dict[tuple[str, Fraction, int], Plan] = field(default_factory=dict, compare=False)
+    """The plans of tables that are asked alone, which plans at different ε share, too."""
     steps: Steps = field(default_factory=Steps, compare=False)
     """The work of this plan, and of the search that it is from, which is added before it is done."""
 
@@ -162,15 +164,12 @@ class ReportPlan:
 
     def alone(self, table: Table) -> Plan:
         """The plan of a table that is asked alone, at ε = 1."""
-        if table.name not in self._alone:
-            self._alone[table.name] = plan_of(
+        key = table.name, self.level, self.size
+        if key not in self.asked_alone:
+            self.asked_alone[key] = plan_of(
                 self.study, table.query, epsilon=Fraction(1), confidence=self.level, size=self.size
             )
-        return self._alone[table.name]
-
-    @cached_property
-    def _alone(self) -> dict[str, Plan]:
-        return {}
+        return self.asked_alone[key]
 
     def table_lines(self, size: int | None) -> list[Line]:
         """The lines of a plan for the only table, if it is answered from a report."""

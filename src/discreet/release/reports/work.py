@@ -73,8 +73,8 @@ def of_errors(plan: ReportPlan, tables: Sequence[Table], *, first: bool = False)
 
     Only the radii at the confidence itself are needed `first`.
     """
-    steps, noise = Steps(), plan.noise
-    scales = np.array(noise.scales)
+    steps, scales = Steps(), np.array(plan.noise.scales)
+    looked: set[tuple[Key, float]] = set()
     for table in tables:
         for number in table.numbers:
             if plan.is_known(table, number):
@@ -83,12 +83,14 @@ def of_errors(plan: ReportPlan, tables: Sequence[Table], *, first: bool = False)
             steps["errors"] += MEAN_ERROR * mean * (not first)
             for question in plan.questions(table, number):
                 key = key_of(question)
-                times, places, weights, _ = plan.combining.law(key, question)
+                times, places, weights, _ = plan.combining.law(question, key)
                 steps["sets"] += KEPT * len(plan.axes)
                 for level in plan.levels(number)[-1:] if first else plan.levels(number):
                     steps["sets"] += KEPT
                     newton, _ = plan.combining.begun(key, scales, level)
-                    if newton and times.size:
+                    new = (key, level) not in looked
+                    looked.add((key, level))
+                    if new and newton and times.size:
                         blocks = _blocks(plan.combining, key, (weights * scales[places][:, None]).T, level, times)
                         for name, price in integrals(blocks, times.size, newton).items():
                             steps[name] += price

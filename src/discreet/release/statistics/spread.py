@@ -31,8 +31,9 @@ _APART = 1.001
 _STEPS, _CLOSE = 50, 1e-6
 """Newton's method ends when a step is smaller than this share: the remaining error is of the order of its square."""
 
-_LAST_STEP = 1e-3
-"""The same for integrals, which take long: a radius is at most 5·10⁻⁷ too large then, and is enlarged by 2·10⁻⁶."""
+_NEAR_STEP = 1e-3
+"""The same from a known start, which one step ends then: the radius is at most 5·10⁻⁷ too large, about what others have
+from their nodes."""
 
 SMALL_SCALE = 2
 """Up to this scale in steps the discrete law itself is used: a step of slack would widen the interval by a sixth."""
@@ -214,7 +215,7 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float
         tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
         moved = (np.log(tail) + first - tilt * reach - aim) * tail / density
         reach = np.maximum(reach + moved, reach / 3)
-        if np.all(np.abs(moved) <= _LAST_STEP * reach):
+        if np.all(np.abs(moved) <= (_CLOSE if start is None else _NEAR_STEP) * reach):
             break
     radii: Floats = reach * top * (1 + 2 * _CLOSE)
     return radii
