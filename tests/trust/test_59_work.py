@@ -34,7 +34,12 @@ ORDINARY = (
         "quantiles of 99 ranks",
     ),
 )
-TOO_MUCH = ("400 sums of a CASE", "210 tables of 1 and 2 of 20 columns", "10 tables of 10 of 12 columns", "tables × numbers")
+TOO_MUCH = (
+    "400 sums of a CASE",
+    "210 tables of 1 and 2 of 20 columns",
+    "10 tables of 10 of 12 columns",
+    "tables × numbers",
+)
 
 
 @pytest.fixture(scope="module")

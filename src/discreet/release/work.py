@@ -80,9 +80,7 @@ def radius(rows: int, weights: int) -> int:
 
 
 def integrals(blocks: Sequence[tuple[int, int, int]], weights: int, newton: int) -> Steps:
-    """The same in so many steps of Newton's method, where the rows of blocks are known, their nodes, and the weights
-    that are not small enough for a series.
-    """
+    """The same in so many steps of Newton's method, where the blocks of integrals are known (`spread.work`)."""
     rows = sum(block[0] for block in blocks)
     nodes = sum(rows * nodes * (NODE + NODE_OF_WEIGHT * large) for rows, nodes, large in blocks)
     return Steps(radii=RADIUS + weights * WEIGHT + rows * ROW, nodes=int(newton * nodes))

@@ -81,7 +81,7 @@ def allocated(
 
 
 def distinct(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """The targets that matter where the largest variance counts: of those that differ in their weights, the heaviest."""
+    """The targets that matter for the largest variance: of those that differ only in weight, the heaviest."""
     heaviest: dict[object, Target] = {}
     for target in targets:
         key = target.levels, target.spreads

@@ -46,7 +46,11 @@ def of_allocation(targets: int, parts: Sequence[Levels], sets: Sequence[Levels])
 
 def of_laws(plan: ReportPlan) -> Steps:
     """The steps of the combinations of all tables, and of each table asked alone, whose sets are chosen."""
-    axes, sets, steps = plan.axes, [levels for levels, _ in plan.measured], Steps(tables=TABLE * len(plan.layout.tables))
+    axes, sets, steps = (
+        plan.axes,
+        [levels for levels, _ in plan.measured],
+        Steps(tables=TABLE * len(plan.layout.tables)),
+    )
     whole = sum(axes[index].sizes[level] for index, level in {*chain.from_iterable(map(enumerate, sets))})
     steps["cells"] += int(CELL * whole)
     for table in plan.layout.tables:
@@ -99,9 +103,7 @@ def of_errors(plan: ReportPlan, tables: Sequence[Table], *, first: bool = False)
     return steps
 
 
-def _blocks(
-    combined: Combined, key: Key, weights: Floats, level: float, times: Floats
-) -> list[tuple[int, int, int]]:
+def _blocks(combined: Combined, key: Key, weights: Floats, level: float, times: Floats) -> list[tuple[int, int, int]]:
     """The blocks of integrals of a question; of its weights only the ratios matter, which hardly depend on ε."""
     if key not in combined.blocks:
         combined.blocks[key] = work(weights, level, times)
