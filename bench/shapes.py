@@ -221,7 +221,6 @@ def _questions() -> Iterator[Shape]:
         asked=_select("count(*)", "avg(x1)", "stddev(x1)", by="million"),
         terms=TOGETHER,
     )
-    yield from _groups_and_rows()
 
 
 def _groups_and_rows() -> Iterator[Shape]:
@@ -285,7 +284,6 @@ def _groups_and_rows() -> Iterator[Shape]:
         name="60 means of whole numbers, change-one", asked=_select(*_many(60, "avg(w{0})")), study="change-one"
     )
     yield Shape(name="60 shares of conditions", asked=_select(*_many(60, "avg(x{0} > 1)"), by="county"))
-    yield from _parameters()
 
 
 def _parameters() -> Iterator[Shape]:
@@ -493,4 +491,15 @@ def _others() -> Iterator[Shape]:
     )
 
 
-SHAPES = (*_questions(), *_parsing(), *_reports(), *_targets(), *_others())
+FAMILIES = {
+    "questions of many numbers, simultaneous, within, with weights": tuple(_questions()),
+    "questions of long conditions, CASEs, groups and formulas": tuple(_groups_and_rows()),
+    "questions at extreme ε and confidences, and of many rows a unit": tuple(_parameters()),
+    "texts that are hard to read": tuple(_parsing()),
+    "reports of many tables, columns, numbers and sets": tuple(_reports()),
+    "reports with near and far targets": tuple(_targets()),
+    "discoveries and profiles": tuple(_others()),
+}
+"""All shapes by what they have in common. Questions have their price, their curve and the JSON of the server."""
+
+SHAPES = tuple(shape for family in FAMILIES.values() for shape in family)

@@ -155,6 +155,10 @@ class Combined:
             self._laws[key] = self._law(question)
         return self._laws[key]
 
+    def kept_law(self, key: Key) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """The same for a question that was looked at before."""
+        return self._laws[key]
+
     def radii(self, key: Key, scales: Floats, confidence: float) -> Floats:
         """The radii of continuous draws of these scales for a question whose law is known, kept from ε to ε."""
         steps, start = self.begun(key, scales, confidence)
@@ -177,6 +181,11 @@ class Combined:
         if largest > smallest * _SIMILAR:
             return COLD, None
         return 0 if largest <= smallest * _ALIKE else WARM, radii * largest
+
+    @cached_property
+    def keys(self) -> dict[tuple[str, str], list[Key]]:
+        """The keys of the questions of a number of a table, kept."""
+        return {}
 
     @cached_property
     def blocks(self) -> dict[Key, list[tuple[int, int, int]]]:

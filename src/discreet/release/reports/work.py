@@ -12,7 +12,7 @@ import numpy as np
 from discreet.release.reports.allocation import Target, descents
 from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.reports.fit import Combined, Key, key_of
-from discreet.release.reports.tables import Table
+from discreet.release.reports.tables import Number, Table
 from discreet.release.statistics.spread import work
 from discreet.release.work import MEAN_ERROR, MOST, Steps, integrals, of_question, refuse_much
 
@@ -85,9 +85,8 @@ def of_errors(plan: ReportPlan, tables: Sequence[Table], *, first: bool = False)
                 continue
             mean = number.statistic == "mean"
             steps["errors"] += MEAN_ERROR * mean * (not first)
-            for question in plan.questions(table, number):
-                key = key_of(question)
-                times, places, weights, _ = plan.combining.law(question, key)
+            for key in _keys(plan, table, number):
+                times, places, weights, _ = plan.combining.kept_law(key)
                 steps["sets"] += KEPT * len(plan.axes)
                 for level in plan.levels(number)[-1:] if first else plan.levels(number):
                     steps["sets"] += KEPT
@@ -101,6 +100,18 @@ def of_errors(plan: ReportPlan, tables: Sequence[Table], *, first: bool = False)
         if steps.total() > MOST:
             return steps
     return steps
+
+
+def _keys(plan: ReportPlan, table: Table, number: Number) -> list[Key]:
+    """The keys of the combinations that the error of a number needs, whose laws are then known."""
+    known, name = plan.combining.keys, (table.name, number.name)
+    if name not in known:
+        keys = []
+        for question in plan.questions(table, number):
+            keys.append(key_of(question))
+            plan.combining.law(question, keys[-1])
+        known[name] = keys
+    return known[name]
 
 
 def _blocks(combined: Combined, key: Key, weights: Floats, level: float, times: Floats) -> list[tuple[int, int, int]]:
