@@ -139,10 +139,11 @@ def radii_once():
     """How far a sum of draws reaches is integrated once for the same weights: plans and releases ask for it again."""
     real, known = spread._some_radii, {}
 
-    def radii(sizes, confidence, times, smallest):
+    @functools.wraps(real)
+    def radii(sizes, confidence, times, smallest, start):
         key = sizes.shape, sizes.tobytes(), confidence, times.tobytes(), smallest
         if key not in known:
-            known[key] = real(sizes, confidence, times, smallest)
+            known[key] = real(sizes, confidence, times, smallest, start)
         return known[key].copy()
 
     with pytest.MonkeyPatch.context() as patch:

@@ -350,9 +350,17 @@ def table_of(source: object) -> str:
 
 def is_no_path(source: str) -> bool:
     """Whether a source is an address or a SELECT."""
+    return _is_address(source) or is_select(source)
+
+
+def is_select(source: str) -> bool:
+    """Whether a source is a SELECT."""
     words = source.replace("(", " ").split(maxsplit=1)
-    address = "://" in source or source.startswith("spark:")
-    return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
+    return not _is_address(source) and len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM")
+
+
+def _is_address(source: str) -> bool:
+    return "://" in source or source.startswith("spark:")
 
 
 def exact_text(advice: str, value: object) -> str:
