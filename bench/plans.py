@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from bench.measure import table
-from bench.shapes import SHAPES, Shape, planned, steps_of, studies
+from bench.shapes import FAMILIES, Shape, planned, steps_of, studies
 from discreet import InvalidParameter, QueryRefused, Study
 from discreet.release.work import MOST
 
@@ -44,11 +44,26 @@ def main() -> None:
         opened = studies(Path(folder))
         for study in opened.values():
             _ = study.schema
-        rows = [(*measured(opened[shape.study], shape), shape) for shape in SHAPES]
-    rows.sort(key=lambda row: -row[0])
-    lines = [[shape.name, shape.kind, shape.study, f"{seconds:.2f} s", steps] for seconds, steps, shape in rows]
+        found = {
+            family: [(*measured(opened[shape.study], shape), shape) for shape in shapes]
+            for family, shapes in FAMILIES.items()
+        }
+    rows = sorted((row for family in found.values() for row in family), key=lambda row: -row[0])
     title = f"Free plans: {len(rows)} shapes, the largest {rows[0][0]:.2f} s; at most {MOST:,} steps"
-    print(table(title, ["shape", "kind", "study", "processor time", "steps"], lines))
+    headings = ["shapes", "number", "largest time of a plan", "its steps", "too much", "largest time of a refusal"]
+    print(table(title, headings, [_line(family, of) for family, of in found.items()]))
+    lines = [[shape.name, shape.kind, shape.study, f"{seconds:.2f} s", steps] for seconds, steps, shape in rows]
+    print(table("Each shape", ["shape", "kind", "study", "processor time", "steps"], lines))
+
+
+def _line(family: str, rows: list[tuple[float, str, Shape]]) -> list[str]:
+    """A family of shapes: its slowest plan, and its slowest refusal."""
+    plans = [row for row in rows if row[1][0].isdigit()]
+    refusals = [row[0] for row in rows if not row[1][0].isdigit()]
+    seconds, steps, shape = max(plans, key=lambda row: row[0])
+    planned = [f"{seconds:.2f} s ({shape.name})", steps if steps != "0" else "–"]
+    much = sum(row[1] == "too much" for row in rows)
+    return [family, str(len(rows)), *planned, str(much), f"{max(refusals):.2f} s" if refusals else "–"]
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ from discreet.release.discovery import discovery_plan
 from discreet.release.plan import Plan
 from discreet.release.profiles.plan import profile_plan
 from discreet.release.reports.plan import ReportPlan
-from discreet.release.reports.planner import MOST_TRIALS
-from discreet.release.reports.work import of_report
 from discreet.release.split import trials_of
 from discreet.release.work import CURVE, Steps, of_question
 from discreet.show.json import plan_json, report_plan_json
@@ -126,7 +124,7 @@ def steps_of(plan: Any, shape: Shape) -> Steps:
     """The steps of a plan, at most; none of a discovery and of a profile, whose columns alone are limited."""
     searched = "within" in shape.terms
     if isinstance(plan, ReportPlan):
-        return of_report(plan, MOST_TRIALS if searched else 0)
+        return plan.steps
     if not isinstance(plan, Plan):
         return Steps()
     return of_question(plan.shares, 1 + CURVE + (trials_of(plan.query) if searched else 0))
@@ -223,7 +221,6 @@ def _questions() -> Iterator[Shape]:
         asked=_select("count(*)", "avg(x1)", "stddev(x1)", by="million"),
         terms=TOGETHER,
     )
-    yield from _groups_and_rows()
 
 
 def _groups_and_rows() -> Iterator[Shape]:
@@ -287,7 +284,6 @@ def _groups_and_rows() -> Iterator[Shape]:
         name="60 means of whole numbers, change-one", asked=_select(*_many(60, "avg(w{0})")), study="change-one"
     )
     yield Shape(name="60 shares of conditions", asked=_select(*_many(60, "avg(x{0} > 1)"), by="county"))
-    yield from _parameters()
 
 
 def _parameters() -> Iterator[Shape]:
@@ -439,6 +435,27 @@ def _reports() -> Iterator[Shape]:
     yield report("a report of units", _tables(6, (1, 2)), study="units", **WITHIN)
 
 
+def _targets() -> Iterator[Shape]:
+    """Reports whose errors are to be near each other, or far apart."""
+    for columns, sizes in ((4, (1, 2)), (6, (1, 2)), (7, (3,)), (10, (1,)), (10, (2,))):
+        for kind, number in (("counts", "count(*)"), ("means", "avg(x1)")):
+            tables = _tables(columns, sizes, number)
+            label = f"{len(tables)} tables of {kind} of {columns} columns"
+            last = max(1, len(tables) - 1)
+            for apart in (5, 1_000):
+                within = {name: f"{20 * apart ** (place / last):.3f}" for place, name in enumerate(tables)}
+                yield Shape(
+                    name=f"{label}, targets {apart} × apart", kind="report", asked=tables, terms={"within": within}
+                )
+            first, *rest = tables
+            far = {first: "20"} | dict.fromkeys(rest, "20000")
+            yield Shape(name=f"{label}, one target far away", kind="report", asked=tables, terms={"within": far})
+            yield Shape(name=f"{label}, one target", kind="report", asked=tables, terms={"within": {first: "20"}})
+            yield Shape(  # scales near 1, whose noise is not that of another ε
+                name=f"{label}, a small target", kind="report", asked=tables, terms={"within": "2", "size": 30}
+            )
+
+
 def _others() -> Iterator[Shape]:
     yield Shape(name="a discovery", kind="discover", asked=["open"], terms={"epsilon": "1"})
     yield Shape(name="a discovery of 10,000 names", kind="discover", asked=["open"] * 10_000, terms={"epsilon": "1"})
@@ -474,4 +491,15 @@ def _others() -> Iterator[Shape]:
     )
 
 
-SHAPES = (*_questions(), *_parsing(), *_reports(), *_others())
+FAMILIES = {
+    "questions of many numbers, simultaneous, within, with weights": tuple(_questions()),
+    "questions of long conditions, CASEs, groups and formulas": tuple(_groups_and_rows()),
+    "questions at extreme ε and confidences, and of many rows a unit": tuple(_parameters()),
+    "texts that are hard to read": tuple(_parsing()),
+    "reports of many tables, columns, numbers and sets": tuple(_reports()),
+    "reports with near and far targets": tuple(_targets()),
+    "discoveries and profiles": tuple(_others()),
+}
+"""All shapes by what they have in common. Questions have their price, their curve and the JSON of the server."""
+
+SHAPES = tuple(shape for family in FAMILIES.values() for shape in family)

@@ -101,7 +101,7 @@ def one_duckdb():
     shared, real = None, duckdb_engine.DuckDB.__init__
 
     def init(engine: duckdb_engine.DuckDB, source: object, *layout: object) -> None:
-        opening.alone = isinstance(source, str | os.PathLike) and not str(source).endswith(_ROWS)
+        opening.alone = issubclass(type(source), str | os.PathLike) and not str(source).endswith(_ROWS)
         real(engine, source, *layout)
 
     def connection() -> duckdb.DuckDBPyConnection:
@@ -139,10 +139,11 @@ def radii_once():
     """How far a sum of draws reaches is integrated once for the same weights: plans and releases ask for it again."""
     real, known = spread._some_radii, {}
 
-    def radii(sizes, confidence, times, smallest):
+    @functools.wraps(real)
+    def radii(sizes, confidence, times, smallest, start):
         key = sizes.shape, sizes.tobytes(), confidence, times.tobytes(), smallest
         if key not in known:
-            known[key] = real(sizes, confidence, times, smallest)
+            known[key] = real(sizes, confidence, times, smallest, start)
         return known[key].copy()
 
     with pytest.MonkeyPatch.context() as patch:

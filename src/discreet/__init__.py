@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 """Known to type checkers; importing it from typing would take longer than the rest of this module."""
 
 if TYPE_CHECKING:
+    from discreet import course as course
     from discreet import verify as verify
     from discreet.arrays import bounds as bounds
     from discreet.arrays import cdf as cdf
@@ -90,6 +91,7 @@ _HOMES = {
 _MODULES = {
     "accuracy": "calibrate.accuracy",
     "arrays": "arrays",
+    "course": "course",
     "sensitivity": "calibrate.sensitivity",
     "verify": "verify",
 }

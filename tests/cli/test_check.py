@@ -167,6 +167,15 @@ def test_a_policy_or_a_select_that_is_wrong_is_refused_in_one_sentence(tmp_path)
     discreet("check", "study.toml", cwd=tmp_path).refused(5, "use TRY_CAST")
 
 
+def test_a_server_that_does_not_answer_is_no_matter_of_a_cast(tmp_path):
+    address = "postgresql://u@127.0.0.1:1/people#t"
+    (tmp_path / "study.toml").write_text(f'source = "{address}"\nepsilon = 1\n[columns]\nx = {{ bounds = [0, 1] }}\n')
+    refused = discreet("check", "study.toml", cwd=tmp_path)
+    assert refused.code == 5
+    assert "no server listens" in refused.err
+    assert "TRY_CAST" not in refused.err
+
+
 @pytest.mark.server
 def test_a_table_on_postgresql_is_checked_too(tmp_path, postgres):
     import psycopg

@@ -49,7 +49,7 @@ def test_a_plan_says_what_delta_means_and_how_many_a_key_needs(made):
             "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that "
             "only this row has. Of n such keys, up to about n·δ are shown."
         ),
-        "A key that 156 rows have is always shown; a key that 78 have is shown with probability 1/2.",
+        "A key that 156 rows have is always shown; a key that 78 have, with probability 1/2 or more.",
     ]
 
 

@@ -61,3 +61,17 @@ def test_on_a_terminal_the_question_is_cut_to_its_width(tmp_path, monkeypatch):
     assert max(map(len, lines)) == 80
     assert lines[3].endswith("…")
     assert " SELECT county, count(*) AS " in lines[3]
+
+
+def test_a_backup_goes_into_a_folder_that_exists_and_is_named_by_time(tmp_path):
+    folder = study_in(tmp_path)
+    backup = ["ledger", "backup", "study.toml", "backups/"]
+    created, refused = one_after_another([["ledger", "create", "study.toml"], backup], folder)
+    assert created.code == 0, created.err
+    refused.refused(2, "the folder of the backup must exist", "create it first")
+    assert not (folder / "backups").exists()
+    (folder / "backups").mkdir()
+    written = discreet(*backup, cwd=folder)
+    assert written.code == 0, written.err
+    [file] = (folder / "backups").iterdir()
+    assert file.suffix == ".backup"

@@ -282,3 +282,10 @@ def test_a_sum_of_many_terms_is_planned_as_fast_as_a_short_one(spark):
             assert source.fetch(request).reveal() == expected
         seconds[many] = time.perf_counter() - started
     assert seconds[12] < 10 * seconds[2] + PATIENCE  # six times a term would be years
+
+
+def test_columns_that_spark_takes_for_one_are_refused_if_they_are_in_use(spark):
+    frame = spark.sql("SELECT 1D AS x, 2D AS X, 3D AS y")
+    with pytest.raises(InvalidParameter, match="columns must have names that differ, got 'X' twice"):
+        Spark(frame, Layout(("x",)))
+    assert Spark(frame, Layout(("y",))).units(None).reveal() == 1

@@ -10,12 +10,11 @@ import pytest
 
 COURSE = Path(__file__).resolve().parents[2] / "docs" / "course"
 INDEX = (COURSE / "index.md").read_text("utf-8")
-ORDER = re.findall(r"^\| \[\d\. [^\]]+\]\((\w+\.md)\)", INDEX, re.MULTILINE)
+ORDER = re.findall(r"^\| \[\d+\. [^\]]+\]\((\w+\.md)\)", INDEX, re.MULTILINE)
 PARTS = (
     r"\*\*Question\.\*\* ",
     r"\*\*Hint\.\*\* ",
     r"\*\*Check your answer\.\*\* ",
-    r">>> def (check_\w+)\(",
     r'<details markdown="1"><summary>Solution</summary>',
     r"</details>",
 )
@@ -31,22 +30,23 @@ def exercises() -> dict[str, str]:
 
 
 def missing(section: str) -> list[str]:
-    """The parts that an exercise does not have; its check must be called with a wrong and with a right answer."""
+    """The parts that an exercise does not have; its check must refuse a wrong answer, and then accept a right one."""
     found, place = [], 0
-    for part in PARTS:
+    number = re.escape(section.partition(":")[0])
+    for part in (*PARTS[:3], rf'>>> (check\("{number}",)', *PARTS[3:]):
         match = re.search(part, section[place:])
         if match is None:
             found.append(part)
         else:
             place += match.end()
-    name = re.search(PARTS[3], section)
     before, _, solution = section.partition("<details")
-    calls = [len(re.findall(rf"(?<!def ){name[1]}\(", text)) for text in (before, solution)] if name else [0, 0]
-    return found if min(calls) else [*found, "a wrong and a right answer"]
+    lines = [re.findall(rf"^{number}(?:, \w+)?: (right|not yet)", text, re.MULTILINE) for text in (before, solution)]
+    wrong, right = (set(line) for line in lines)
+    return found if (wrong, right) == ({"not yet"}, {"right"}) else [*found, "a wrong and a right answer"]
 
 
 def test_the_exercises_of_the_chapter_are_all_there() -> None:
-    assert sorted(exercises()) == ["1.2", "1.5", "1.6", "1.7", "A", "B", "C", "D"]
+    assert sorted(exercises()) == ["1.2", "1.5", "1.6", "1.7", *"ABCDEFGHI"]
 
 
 @pytest.mark.parametrize("name", exercises())
@@ -57,7 +57,10 @@ def test_an_exercise_has_question_hint_check_and_a_folded_solution(name: str) ->
 def test_control_an_exercise_without_a_hint_or_a_right_answer_is_found() -> None:
     section = exercises()["1.2"]
     assert missing(section.replace("**Hint.** ", "")) == [PARTS[1]]
-    assert missing(section.partition("```python\n>>> check_1_2")[0] + "</details>") == ["a wrong and a right answer"]
+    answers = ["a wrong and a right answer"]
+    assert missing(section.replace("1.2: right", "")) == answers
+    assert missing(section.replace("1.2: not yet", "1.2: right")) == answers
+    assert missing(section.replace('check("1.2"', 'check("1.5"')) == [r'>>> (check\("1\.2",)']
 
 
 def test_every_page_leads_to_the_next() -> None:

@@ -17,6 +17,7 @@ from discreet.ask.expression import Column, Comparison, Constant, Missing
 from discreet.ask.policy import Policy
 from discreet.calibrate.grid import ValueGrid
 from discreet.engines.base import OnGrid, Request, Rows, Total
+from discreet.engines.choose import engine_of
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.textfiles import Layout
 from discreet.errors import InvalidParameter
@@ -247,6 +248,62 @@ def test_a_decimal_beyond_its_type_is_missing_and_no_value_of_another_row(tmp_pa
         counted = engine.fetch(request).reveal()
         assert counted == ([[3], [2049]] if request.unit is None else [[2]])
     assert engine.version()
+
+
+def wide(path, digits, odd):
+    """A Parquet file whose decimals of some digits have 16 bytes, as some writers make them; one value is odd."""
+    rows = pa.table({"d": pa.array(map(Decimal, (5, odd, 7)), pa.decimal128(38, 0)), "n": [1, 2, 3]})
+    pq.write_table(rows, path, store_schema=False, write_statistics=False, use_dictionary=["n"])
+    raw = path.read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    footer = raw[start:-8].replace(bytes([0x15, 2 * 38]), bytes([0x15, 2 * digits]))  # the precision, as Thrift has it
+    path.write_bytes(raw[:start] + footer + raw[-8:])
+    assert pq.read_schema(path).field("d").type == pa.decimal128(digits, 0)
+    return str(path)
+
+
+@pytest.mark.parametrize("digits", [4, 9, 18])
+def test_decimals_in_more_bytes_than_they_need_are_refused_by_their_type(tmp_path, digits):
+    """DuckDB failed on a row whose value uses these bytes, before the spend or after it."""
+    told = set()
+    for odd in (6, 2**70, -(10**37)):
+        file = wide(tmp_path / "rows.parquet", digits, odd)
+        assert DuckDB(file, Layout(("n",))).units(None).reveal() == 3
+        with pytest.raises(
+            InvalidParameter, match=r"'d' exists, .* stored in more bytes than their digits need"
+        ) as caught:
+            DuckDB(file, Layout(("d",)))
+        told.add(str(caught.value))
+    assert len(told) == 1
+
+
+def test_control_decimals_in_the_bytes_that_they_need_are_read(tmp_path):
+    for digits in range(1, 39):
+        rows = pa.table({"d": pa.array([Decimal(5), Decimal(7)], pa.decimal128(digits, 0))})
+        for as_integers in (False, True):
+            pq.write_table(rows, tmp_path / "rows.parquet", store_decimal_as_integer=as_integers)
+            engine = DuckDB(str(tmp_path / "rows.parquet"), Layout(("d",)))
+            assert engine.fetch(Request((Rows(Column("d", "number")),))).reveal() == [[2]]
+
+
+@pytest.mark.spark
+def test_long_decimals_that_spark_did_not_write_are_refused_by_their_type(spark, tmp_path):
+    """Spark fails on a value beyond the precision of its column, which other writers let in."""
+    told = set()
+    for odd in (6, 10**37):
+        file = wide(tmp_path / "rows.parquet", 30, odd)
+        assert engine_of(f"spark:{file}", Layout(("n",))).units(None).reveal() == 3
+        for source in (f"spark:{file}", spark.read.parquet(file)):
+            with pytest.raises(
+                InvalidParameter, match=r"'d' exists, .* more than 18 digits, which Spark did not"
+            ) as caught:
+                engine_of(source, Layout(("d",)))
+            told.add(str(caught.value))
+    assert len(told) == 1
+    spark.sql("SELECT CAST(5 AS DECIMAL(30, 0)) AS d").write.parquet(str(tmp_path / "own.parquet"))
+    for file in (f"{tmp_path}/own.parquet", wide(tmp_path / "short.parquet", 18, 2**70)):
+        engine = engine_of(f"spark:{file}", Layout(("d",)))
+        assert engine.fetch(Request((Rows(),))).reveal() == [[1 if "own" in file else 3]]
 
 
 BAD = pa.Array.from_buffers(pa.string(), 3, pa.array([b"ok", b"\xff\xfe", b"caf\xc3"], pa.binary()).buffers())

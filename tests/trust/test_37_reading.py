@@ -18,7 +18,9 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.engines import textfiles
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total
 from discreet.engines.choose import engine_of
+from discreet.engines.sniffing import looked_at
 from discreet.engines.textfiles import LONGEST_LINE, LONGEST_OBJECT, Layout
+from discreet.engines.unreadable import why_unreadable
 from studies import without_noise
 
 COLUMNS = {
@@ -304,3 +306,37 @@ def test_the_names_of_folders_are_texts(tmp_path):
         (tmp_path / "data" / f"year={year}").mkdir(parents=True)
         (tmp_path / "data" / f"year={year}" / "a.csv").write_text("n\n1\n")
         assert engine_of(str(tmp_path / "data")).schema()["year"].kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "rows"),
+    [
+        ("people.csv", b"id,name\nDUCK-1,x\n2,y\n", 2),
+        ("people.csv", b"age,x\n34DUCKYz,1\n2,3\n", 2),
+        ("people.jsonl", b'{"nam":"DUCKWORTH"}\n{"nam":"b"}\n', 2),
+        ("people.jsonl", b'SQLite format 3\0\n{"nam":"b"}\n', 1),
+    ],
+)
+def test_the_first_bytes_of_a_row_make_no_database_of_a_text_file(tmp_path, name, raw, rows):
+    """A person called Duckworth in the first line, and the file was taken for one of DuckDB and refused."""
+    (tmp_path / name).write_bytes(raw)
+    assert raw[8:12] == b"DUCK" or raw.startswith(b"SQLite format 3\0")
+    assert engine_of(str(tmp_path / name), Layout(("nam",))).units(None).reveal() == rows
+    assert why_unreadable([tmp_path / name]) is None
+
+
+@pytest.mark.parametrize("block", [2, 7, 12, 2**22])
+def test_a_byte_order_mark_at_the_start_of_a_line_of_json_is_dropped_whichever_line_it_is(tmp_path, monkeypatch, block):
+    """Dropped in the first line alone: where that line is removed, the next one was read in another way, too."""
+    monkeypatch.setattr(textfiles, "_BLOCK", block)
+    file, mark = tmp_path / "rows.jsonl", "\ufeff".encode()
+    lines = [mark + b'{"n": "5"}', b'{"n": "5"}', b"no object", mark + b'{"n": "5"}', mark + mark + b'{"n": "5"}']
+    for first in range(len(lines)):
+        file.write_bytes(b"\n".join(lines[first:]) + b"\n")
+        counted = engine_of(str(file), Layout(("n",))).units(None).reveal()
+        assert counted == [3, 2, 1, 1, 0][first]
+
+
+def test_what_duckdb_cannot_look_at_shows_no_line_of_a_file(tmp_path):
+    (tmp_path / "deep.jsonl").write_text('{"secret":' + "[" * 5000 + "]" * 5000 + "}\n")
+    assert looked_at(str(tmp_path / "deep.jsonl")).schema == {}

@@ -3,6 +3,7 @@ file that was replaced after it was opened is refused before anything is spent.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import duckdb
 import pandas as pd
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
+from discreet.ask.expression import Column, Comparison, Constant
 from discreet.ask.policy import Policy
 from discreet.engines.base import Request, Rows
 from discreet.engines.duckdb import DuckDB
@@ -206,3 +208,30 @@ def test_engines_over_relations_of_one_connection_answer_at_the_same_time():
 
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(asked, range(60))) == [7, 1000] * 30
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_no_file_is_in_a_source_twice(folder, suffix):
+    """By a link, a second path or a second mention: one row would be two."""
+    for part in ("one", "two"):
+        (folder / part).mkdir()
+    (folder / "one" / f"a.{suffix}").write_bytes((folder / f"x.{suffix}").read_bytes())
+    assert DuckDB("one", Layout(("a",))).units(None).reveal() > 0
+    (folder / "one" / f"latest.{suffix}").symlink_to(f"a.{suffix}")
+    (folder / "two" / f"b.{suffix}").hardlink_to(folder / f"x.{suffix}")
+    sources = ["one", "one/*", [f"x.{suffix}", f"./x.{suffix}"], ["two", f"x.{suffix}"]]
+    if suffix != "jsonl":
+        sources.append(f"SELECT a FROM 'one/*.{suffix}'")  # noqa: S608 - the test's own file
+    for source in sources:
+        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and .* are the same file"):
+            DuckDB(source, Layout(("a",)))
+
+
+def test_two_globs_of_a_select_that_begin_with_one_file_keep_their_own_files(folder):
+    """The second took the place of the first: 1, 3, 3, 3 instead of 1, 2, 2."""
+    for number in (1, 2, 3):
+        (folder / f"a{number}.csv").write_text("n\n" + f"{number}\n" * number)
+    engine = DuckDB("SELECT TRY_CAST(n AS INT) AS n FROM 'a[12].csv' UNION ALL SELECT 10 FROM 'a[13].csv'")
+    n = Column("n", "number")
+    asked = [Rows(Comparison("=", n, Constant(Fraction(number), "number"))) for number in (1, 2, 3, 10)]
+    assert engine.fetch(Request(tuple(asked))).reveal() == [[1], [2], [0], [4]]

@@ -109,8 +109,9 @@ def test_what_is_masked_is_missing():
         assert abs(discreet.sum(masked, **given, neighbors="add-remove").value - 10) < 5, kind
         assert abs(discreet.count(masked, epsilon=1000).value - 10) < 5, kind
         assert abs(discreet.mean(masked, **given, missing=1).value - 1) < 5, kind
-        bits = np.ma.array([0] * 10 + [1] * 30, dtype=kind, mask=[False] * 10 + [True] * 30)
-        assert not discreet.randomized_response(bits, epsilon=1000).bits.any(), kind
+        if kind != "float64":  # a type that is refused
+            bits = np.ma.array([0] * 10 + [1] * 30, dtype=kind, mask=[False] * 10 + [True] * 30)
+            assert not discreet.randomized_response(bits, epsilon=1000).bits.any(), kind
         with pytest.raises(InvalidParameter, match="without a mask"):
             discreet.laplace_mechanism(masked, sensitivity=1, epsilon=1)
 

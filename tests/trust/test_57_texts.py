@@ -10,12 +10,14 @@ text with it is a text, wherever it can be stored: PostgreSQL does not store it.
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 import time
 from collections import Counter
 from fractions import Fraction
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import psycopg
@@ -28,10 +30,12 @@ from discreet import InvalidParameter, Policy, Study
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
+from discreet.engines.array import count
 from discreet.engines.base import OnGrid, Request, Rows, Total, Units
 from discreet.engines.choose import engine_of
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import PostgreSQL
+from discreet.engines.presence import presence
 from discreet.engines.spark import Spark
 from discreet.engines.textfiles import Layout
 from discreet.verify import reference
@@ -443,3 +447,52 @@ def test_spark_takes_such_a_text_for_missing(spark, size):
 def test_spark_reads_such_a_text_of_a_file_as_missing(tmp_path):
     rows = [*cells(len(BAD) * 3, list(BAD.values())), {"who": b"p1", "x": b"a\0b", "n": 1}]
     check(engine_of(f"spark:{in_parquet(rows, tmp_path)}"), rows)
+
+
+def columns_in_memory():
+    """Columns of four values, of which one is no text in UTF-8 and one is missing."""
+    raw, items = [b"a", b"\xff", None, b"b"], ["a", "\udc80", None, "b"]
+    texts = unchecked(raw)
+    names = pd.Index(np.array(["a", "\udc80", "b"], object), dtype=object)
+    yield "arrow", texts
+    yield "chunks", pa.chunked_array([texts[:1], texts[1:]])
+    yield "large", unchecked(raw).cast(pa.large_binary()).view(pa.large_string())
+    yield "dictionary", pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), texts)
+    yield "list", items
+    yield "objects", np.array(items, object)
+    yield "masked", np.ma.array(["a", "\udc80", "c", "b"], mask=[0, 0, 1, 0])
+    yield "pandas objects", pd.Series(items, dtype=object)
+    yield "pandas category", pd.Series(pd.Categorical.from_codes([0, 1, -1, 2], names))
+    yield "pandas arrow", pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([texts])))
+
+
+@pytest.mark.parametrize("column", [pytest.param(data, id=name) for name, data in columns_in_memory()])
+def test_a_count_of_a_column_in_memory_takes_such_a_text_for_missing(column):
+    assert count(presence(column)).reveal() == [2]
+
+
+def test_control_a_count_has_all_that_is_there():
+    ends = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array(["é", None]))
+    cut = pd.cut(pd.Series([1, 2, 3]), 2)
+    for column, there in [
+        (pa.array(["é", "", None], pa.string_view()), 2),
+        (ends, 2),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([5, None])), 1),
+        (np.array(["", "é"]), 2),
+        (pd.Series(["é", None]), 1),
+        (pd.Index(["é", None]), 1),
+        (cut, 3),
+        (cut.astype(object), 0),  # as in a study, an object of another class is no value
+        (pa.array([b"\xff", None]), 1),
+    ]:
+        assert count(presence(column)).reveal() == [there]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_folder_whose_name_is_no_text_is_refused_by_name(tmp_path, suffix):
+    part = os.fsencode(tmp_path) + b"/data/place=\xff"
+    os.makedirs(part)
+    with open(part + b"/a." + suffix.encode(), "w") as file:
+        file.write("x\n1\n" if suffix == "csv" else '{"x": 1}\n')
+    with pytest.raises(InvalidParameter, match="names of files and folders must be UTF-8, and one is not; rename it"):
+        engine_of(str(tmp_path / "data"), Layout(("x", "place")))

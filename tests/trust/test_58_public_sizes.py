@@ -5,6 +5,7 @@ never for a view, a SELECT or a relation, whose filter decides it.
 # ruff: noqa: S608 - statements are ours
 
 import itertools
+import shutil
 import sqlite3
 
 import duckdb
@@ -20,6 +21,7 @@ from discreet import InvalidParameter, Ledger, Policy, Study
 from discreet.engines.base import by_filter
 from discreet.engines.choose import engine_of, engine_under
 from discreet.engines.postgres import _KINDS_OF_RELATIONS, _RELATION, Relation
+from discreet.engines.spark import _begins_in_part
 from discreet.errors import SourceChanged
 from discreet.release.public_size import public_size
 from discreet.verify import certify
@@ -115,6 +117,10 @@ def test_a_part_is_a_part_also_from_within_its_folder_and_by_a_link(folder, monk
     assert not is_public(".")
     monkeypatch.chdir(folder / "parts")
     assert is_public(".")
+    (folder / "links").mkdir()
+    (folder / "links" / "a.parquet").symlink_to(folder / "parts" / "year=2024" / "a.parquet")
+    assert not is_public(str(folder / "links"))
+    assert not is_public(f"{folder}/links/*.parquet")
 
 
 @pytest.mark.usefixtures("folder")
@@ -218,9 +224,11 @@ def test_on_postgresql_only_a_table_has_a_public_size(tables):
         CREATE TABLE visits (age float8) PARTITION BY RANGE (age);
         CREATE TABLE young PARTITION OF visits FOR VALUES FROM (0) TO (18);
         CREATE TABLE grown PARTITION OF visits FOR VALUES FROM (18) TO (200) PARTITION BY RANGE (age);
-        CREATE TABLE family (age float8)""")
-    chosen = {name: engine_of(tables.source(name)).chosen for name in ("people", "visits", "family", "young")}
-    assert chosen.pop("young") == "the source is a partition, and the key of its table decides it"
+        CREATE TABLE family (age float8);
+        CREATE TABLE minors (CHECK (age < 18)) INHERITS (family)""")
+    chosen = {name: engine_of(tables.source(name)).chosen for name in ("people", "visits", "family", "young", "minors")}
+    for part in ("young", "minors"):  # a partition, and one of the old kind, as extensions have them
+        assert chosen.pop(part) == "the source is a part of another table, and a rule of that table may decide it"
     assert set(chosen.values()) == {""}
     for name in ("adults", "stored"):
         assert "view, and its filter decides it" in engine_of(tables.source(name)).chosen
@@ -238,7 +246,8 @@ def test_on_postgresql_a_foreign_table_makes_the_size_private_also_as_a_part(tab
         CREATE TABLE family (age float8);
         CREATE FOREIGN DATA WRAPPER {schema}; CREATE SERVER {schema} FOREIGN DATA WRAPPER {schema};
         CREATE FOREIGN TABLE far PARTITION OF grown FOR VALUES FROM (18) TO (50) SERVER {schema};
-        CREATE FOREIGN TABLE heir () INHERITS (family) SERVER {schema}; CREATE TABLE near (age float8)""")
+        CREATE FOREIGN TABLE heir () INHERITS (family) SERVER {schema}; CREATE TABLE near (age float8);
+        CREATE FOREIGN TABLE lone (age float8) SERVER {schema}""")
     with psycopg.connect(postgres, cursor_factory=psycopg.RawCursor) as connection:
         connection.execute("SET search_path = pg_catalog, pg_temp")
 
@@ -249,7 +258,8 @@ def test_on_postgresql_a_foreign_table_makes_the_size_private_also_as_a_part(tab
         assert chosen("near") == ""
         assert chosen("visits") == by_filter("a partitioned table with a foreign table as a part")
         assert chosen("family") == by_filter("a table with a foreign table as a part")
-        assert chosen("heir") == by_filter("a foreign table")
+        assert "is a part of another table" in chosen("heir")
+        assert chosen("lone") == by_filter("a foreign table")
 
 
 def test_a_table_whose_rows_another_rule_decides_than_before_is_refused_before_anything_is_spent(tables, tmp_path):
@@ -276,8 +286,30 @@ def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, f
         for name in ("adults_58", "kept_58", "lines_58"):
             assert not is_public(f"spark:{name}"), name
         assert not is_public(f"spark:{folder}/parts/year=2024/a.parquet")
+        (folder / "link.parquet").symlink_to(folder / "parts" / "year=2024" / "a.parquet")
+        (folder / "links.parquet").mkdir()
+        (folder / "links.parquet" / "b.parquet").symlink_to(folder / "parts" / "year=2024" / "a.parquet")
+        for name in ("link.parquet", "links.parquet"):
+            assert not is_public(f"spark:{folder}/{name}"), name
+        (folder / "twice.parquet").mkdir()
+        for name in ("a.parquet", "b.parquet"):
+            (folder / "twice.parquet" / name).hardlink_to(folder / "people.parquet")
+        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and a\.parquet and b\.parquet"):
+            engine_of(f"spark:{folder}/twice.parquet")
         assert not is_public(spark.table("people_58"))
         assert is_public("spark:kept_58", size="public")
     finally:
-        for kind, name in (("TABLE", "people_58"), ("VIEW", "kept_58"), ("TABLE", "lines_58")):
+        for kind, name in (("VIEW", "adults_58"), ("VIEW", "kept_58"), ("TABLE", "people_58"), ("TABLE", "lines_58")):
             spark.sql(f"DROP {kind} IF EXISTS {name}")
+
+
+@pytest.mark.spark
+def test_a_relative_path_of_spark_is_a_part_within_the_folder_of_a_part(spark, folder):
+    """The folder in which Spark was started is in the whole paths of the files alone."""
+    shutil.copytree(folder / "parts", folder / "whole.parquet")
+    part, whole = (spark.read.parquet(f"{folder}/{name}") for name in ("parts/year=2024/a.parquet", "whole.parquet"))
+    for name in ("a.parquet", "./a.parquet", "*.parquet", "../year=2024/a.parquet"):
+        assert _begins_in_part(name, part), name
+    for name in ("whole.parquet", "./whole.parquet/", "wh*.parquet", f"{folder.name}/whole.parquet"):
+        assert not _begins_in_part(name, whole), name
+    assert not _begins_in_part("people.parquet", spark.read.parquet(f"{folder}/people.parquet"))

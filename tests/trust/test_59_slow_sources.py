@@ -10,10 +10,10 @@ import itertools
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import duckdb
 import httpx
@@ -31,16 +31,17 @@ from discreet.serve.refusals import FAILING, FAILURE
 from discreet.serve.store import Requests
 from serving import QUICK, Client, body, new_token, process, wait
 from shell import discreet as command
+from waiting import PATIENCE
 
 _numbers = itertools.count()
 COLUMNS = {"x": {"bounds": (0, 9)}}
 COUNT = "SELECT count(*) AS n FROM t"
-SLOW = 1_500  # rows, each of which takes a hundredth of a second
+SLOW = 60_000  # rows, each of which takes a hundredth of a second: longer than a test waits for anything
 
 
 @pytest.fixture
 def server(postgres):
-    """A function that runs statements in a schema of its own; `t` is quick, and `slow` takes 15 seconds."""
+    """A function that runs statements in a schema of its own; `t` is quick, and `slow` takes ten minutes."""
     schema = f"slow_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
@@ -82,10 +83,8 @@ def unlimited(policy_of_study: Study, seconds: float) -> Study:
 def late(opened: Study) -> None:
     """A question runs out of time: it is charged once, and refused until it has more time."""
     plan, before = opened.sql(COUNT, epsilon=1), opened.remaining
-    began = time.monotonic()
     with pytest.raises(EngineFailed, match=r"within 0\.3 s, the time limit of a question.* stays spent") as failure:
         plan.release()
-    assert time.monotonic() - began < 8
     assert (failure.value.spent, before - opened.remaining) == (True, 1)
     for _ in range(2):
         with pytest.raises(SourceFailing, match=r"no answer within 0\.3 s.*larger time_limit; nothing was spent"):
@@ -100,7 +99,7 @@ def test_a_question_on_postgresql_runs_out_of_time_and_costs_once(server, tmp_pa
         server(f"CREATE OR REPLACE VIEW {server.slow.rpartition('#')[2]} AS SELECT 1 AS x")
         with pytest.raises(SourceFailing):  # whatever the source could do now
             opened.sql(COUNT, epsilon=1).release()
-        with unlimited(opened, 30) as patient:
+        with unlimited(opened, 600) as patient:
             assert patient.sql(COUNT, epsilon=1).release().remaining == 99  # free
         assert opened.sql(COUNT, epsilon=1).release().remaining == 99
 
@@ -111,70 +110,69 @@ def numbers(rows: int) -> pa.Table:
 
 @pytest.mark.usefixtures("own_duckdb")
 def test_a_frame_and_a_relation_run_out_of_time(tmp_path):
-    """A condition of a few hundred patterns on millions of rows takes seconds."""
+    """Hundreds of patterns on millions of rows take long; the number of rows takes hundredths of a second."""
     with duckdb.connect() as connection:
         big = connection.sql(
             "SELECT range % 10 AS x, repeat('ab', 40) || range AS name FROM range(3000000)"
         ).to_arrow_table()
         connection.execute("CREATE TABLE people AS FROM big")
         connection.execute("SET max_execution_time = 77000")
-        hard = " OR ".join(f"name LIKE '%a{at}b%{at}c%'" for at in range(120))
+        hard = " OR ".join(f"name LIKE '%a{at}b%{at}c%'" for at in range(300))
         for source in (big, connection.table("people")):
             folder = tmp_path / type(source).__name__
             folder.mkdir()
             columns = {**COLUMNS, "name": {}}
-            with study(source, folder, time_limit="0.3", columns=columns) as opened:
+            with study(source, folder, time_limit=2, columns=columns) as opened:
                 plan, before = opened.sql(f"{COUNT} WHERE {hard}", epsilon=1), opened.remaining
-                with pytest.raises(EngineFailed, match=r"within 0\.3 s.* stays spent"):
+                with pytest.raises(EngineFailed, match=r"within 2 s.* stays spent"):
                     plan.release()
-                with pytest.raises(SourceFailing, match=r"no answer within 0\.3 s"):
+                with pytest.raises(SourceFailing, match=r"no answer within 2 s"):
                     plan.release()
                 assert before - opened.remaining == 1
-                opened.sql(COUNT, epsilon=1).release()  # others are asked
+                with suppress(EngineFailed):  # others are asked, though a busy machine may be late with this one, too
+                    opened.sql(COUNT, epsilon=1).release()
+                assert before - opened.remaining == 2
         assert connection.execute("SELECT current_setting('max_execution_time')").fetchone() == (77000,)  # its owner's
 
 
 def test_a_limit_of_the_role_holds_where_it_is_smaller(server, tmp_path):
-    server("CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET statement_timeout = '300ms'")
+    server("CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET statement_timeout = '2s'")
     try:
         source = server.slow.replace("//postgres", "//hasty")
         assert source != server.slow
-        with study(source, tmp_path) as opened:
-            began = time.monotonic()
-            with pytest.raises(EngineFailed, match="the time limit of a question"):
-                opened.sql(COUNT, epsilon=1).release()
-            assert time.monotonic() - began < 8
+        refused = pytest.raises(EngineFailed, match="the time limit of a question")
+        with study(source, tmp_path) as opened, refused:
+            opened.sql(COUNT, epsilon=1).release()
     finally:
         server("DROP ROLE hasty")
 
 
 def test_a_locked_table_is_waited_for_before_the_spend_and_not_for_long(server, tmp_path, postgres):
-    with study(server.table, tmp_path, time_limit=1) as opened, psycopg.connect(postgres) as holder:
+    with study(server.table, tmp_path, time_limit=600) as opened, ThreadPoolExecutor(1) as pool:
         plan = opened.sql(COUNT, epsilon=1)
-        holder.execute(f"LOCK TABLE {server.table.rpartition('#')[2]} IN ACCESS EXCLUSIVE MODE")
-        began = time.monotonic()
-        with pytest.raises(EngineFailed, match=r"locked for longer than lock_timeout.*nothing was spent"):
-            plan.release()
-        assert time.monotonic() - began < 8
-        assert opened.spent == 0
-        holder.rollback()
+        with psycopg.connect(postgres) as holder:
+            holder.execute(f"LOCK TABLE {server.table.rpartition('#')[2]} IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(EngineFailed, match=r"locked for longer than lock_timeout.*nothing was spent"):
+                pool.submit(plan.release).result(PATIENCE)
+            assert opened.spent == 0
+            holder.rollback()
         assert plan.release().remaining == 99
 
 
 def test_a_server_that_is_frozen_is_not_waited_for(server, tmp_path, monkeypatch):
     """Its connection stays open, its system answers for it, and no limit of its own can end the statement."""
     monkeypatch.setattr(discreet.engines.postgres, "_PATIENCE", 0.5)
-    with study(server.slow, tmp_path, time_limit=1) as opened, ThreadPoolExecutor(1) as pool:
+    with study(server.slow, tmp_path, time_limit=4) as opened, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(opened.sql(COUNT, epsilon=1).release)
         wait(lambda: active(server) == 1)
         [(pid,)] = server("SELECT pid FROM pg_stat_activity WHERE query LIKE '%slow%' AND pid <> pg_backend_pid()")
         os.kill(pid, signal.SIGSTOP)
         try:
-            failure = asked.exception(15)
+            failure = asked.exception(PATIENCE)
         finally:
             os.kill(pid, signal.SIGCONT)
         assert isinstance(failure, EngineFailed)
-        assert "within 1 s" in str(failure)
+        assert "within 4 s" in str(failure)
 
 
 def test_all_statements_that_run_are_stopped_and_it_is_no_fault_of_the_source(server, tmp_path):
@@ -183,7 +181,7 @@ def test_all_statements_that_run_are_stopped_and_it_is_no_fault_of_the_source(se
         asked = [pool.submit(plan.release) for plan in plans]
         wait(lambda: active(server) == 3)
         opened.engine.interrupt()
-        assert ["stopped by a person" in str(one.exception(10)) for one in asked] == [True] * 3
+        assert ["stopped by a person" in str(one.exception(PATIENCE)) for one in asked] == [True] * 3
         wait(lambda: active(server) == 0)
         assert not list(tmp_path.glob("*.failures"))
 
@@ -213,7 +211,7 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
     """All threads of one study wait for its source: plans, the other study and everything short go on."""
     limits = replace(QUICK, threads=2, at_once=2)
     with (
-        study(server.slow, tmp_path, name="slow", time_limit=6) as slow,
+        study(server.slow, tmp_path, name="slow") as slow,
         study(server.table, tmp_path, name="quick") as quick,
         served(slow, quick, folder=tmp_path, limits=limits) as clients,
         ThreadPoolExecutor(6) as pool,
@@ -224,7 +222,6 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
             for epsilon in ("1", "2")
         ]
         wait(lambda: active(server) == 2)
-        began = time.monotonic()
         for who in ("ann", "eve"):  # also for those whose own releases wait
             planned = clients[who].post("/plan", json=question("slow", request_id=None))
             assert planned.status_code == 200
@@ -232,15 +229,14 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
             assert clients[who].post("/release", json=question("quick", f"0.{ord(who[0])}")).status_code == 200
         assert clients["ann"].get("/healthz").status_code == 200
         assert clients["ann"].get("/readyz").json() == {"status": "ok"}
-        assert time.monotonic() - began < 4
-        assert not any(one.done() for one in held)
+        assert not any(one.done() for one in held)  # nor will they be before the test gives up
         slow.engine.interrupt()
         stopping = threading.Event()
         stopper = threading.Thread(
             target=lambda: [slow.engine.interrupt() for _ in iter(lambda: stopping.wait(0.1), True)]
         )
         stopper.start()
-        assert {one.result(30).json()["error"] for one in held} == {str(FAILURE)}
+        assert {one.result(PATIENCE).json()["error"] for one in held} == {str(FAILURE)}
         stopping.set()
         stopper.join()
 
@@ -267,35 +263,33 @@ def test_a_server_that_is_told_to_end_stops_what_runs_at_the_source(server, tmp_
         ThreadPoolExecutor(2) as pool,
     ):
         headers = {"authorization": f"Bearer {token}"}
-        asked = [
-            pool.submit(httpx.post, f"{running.url}/release", json=question("people", at), headers=headers, timeout=60)
-            for at in ("1", "2")
-        ]
+        post = partial(httpx.post, f"{running.url}/release", headers=headers, timeout=PATIENCE)
+        asked = [pool.submit(post, json=question("people", at)) for at in ("1", "2")]
         wait(lambda: active(server) == 2)
-        began = time.monotonic()
         running.popen.send_signal(signal.SIGTERM)
         assert [one.result().json() for one in asked] == [FAILURE.body] * 2
-        assert running.popen.wait(20) == 0
-        assert time.monotonic() - began < 8
+        assert running.popen.wait(PATIENCE) == 0
         wait(lambda: active(server) == 0)
     assert not list(tmp_path.glob("*.failures"))
 
 
 @pytest.mark.spark
 def test_a_question_on_spark_runs_out_of_time_and_its_jobs_are_cancelled(spark, tmp_path):
-    # a sequence of ten thousand numbers is summed for each of a million rows
+    # a sequence of ten thousand numbers is summed for each of a hundred million rows, which takes hours
     frame = spark.sql(
-        "SELECT id % 10 AS x FROM range(0, 1000000, 1, 2) "
+        "SELECT id % 10 AS x FROM range(0, 100000000, 1, 2) "
         "WHERE aggregate(sequence(1, 10000), id, (a, b) -> (a * 31 + b) % 1000003) >= 0"
     )
-    with study(frame, tmp_path, time_limit=3) as opened:
+    with study(frame, tmp_path, time_limit=3) as opened, ThreadPoolExecutor(1) as pool:
         plan = opened.sql(COUNT, epsilon=1)
-        began = time.monotonic()
-        with pytest.raises(EngineFailed, match=r"within 3 s, the time limit of a question.* stays spent"):
-            plan.release()
-        assert time.monotonic() - began < 20
+        try:
+            with pytest.raises(EngineFailed, match=r"within 3 s, the time limit of a question.* stays spent"):
+                pool.submit(plan.release).result(PATIENCE)
+        finally:
+            active = spark.sparkContext.statusTracker().getActiveJobsIds()
+            spark.sparkContext.cancelAllJobs()
+        assert not active
         assert opened.spent == 1
-        wait(lambda: not spark.sparkContext.statusTracker().getActiveJobsIds())
         with pytest.raises(SourceFailing, match="larger time_limit"):
             plan.release()
         assert spark.sql("SELECT 1").collect()  # the session goes on
@@ -304,7 +298,7 @@ def test_a_question_on_spark_runs_out_of_time_and_its_jobs_are_cancelled(spark, 
         wait(lambda: opened.spent == 1)
         wait(lambda: spark.sparkContext.statusTracker().getActiveJobsIds())
         opened.engine.interrupt()
-        assert "stopped by a person" in str(asked.exception(20))
+        assert "stopped by a person" in str(asked.exception(PATIENCE))
 
 
 def test_the_limit_has_one_name_everywhere(tmp_path, server):

@@ -236,6 +236,24 @@ def test_a_study_reads_a_frame_once_when_it_is_opened(tmp_path, ledger, error):
         assert len(code.spent) == ran, name
 
 
+@pytest.mark.parametrize("error", [ValueError, Escapes])
+def test_a_source_that_does_not_say_its_class_is_refused_and_shows_nothing(tmp_path, error):
+    class Source:
+        @property
+        def __class__(self):
+            raise error(SPEAKS)
+
+        def __getattr__(self, name):
+            raise error(SPEAKS)
+
+    policy = discreet.Policy(source=Source(), epsilon=1, columns={"age": {"bounds": (0, 120)}})
+    assert str(SECRET) not in repr(policy)
+    study = discreet.Study(policy, ledger=tmp_path / "one.ledger")
+    with pytest.raises(InvalidParameter, match="the frame cannot be read: its own code failed") as caught:
+        study.sql("SELECT avg(age) FROM data", epsilon=1)
+    assert_silent(caught.value, "source")
+
+
 @pytest.mark.parametrize("error", [None, ValueError, Escapes])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_randomized_response_shows_nothing_of_the_data(ledger, kind, error):

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import EngineFailed, InvalidParameter, Policy, Study
+from discreet.engines import duckdb as module
 from discreet.errors import SourceChanged
 from discreet.ledger.ledger import Ledger
 from serving import people, served
@@ -179,6 +180,23 @@ def test_a_file_that_changes_after_the_spend_fails_for_every_row_alike_or_for_no
     [words] = told
     # databases are read as they were when they were opened
     assert words == "[700]" if name != "t.parquet" else "what was spent stays spent" in words
+
+
+@pytest.mark.parametrize("source", ["{}", "SELECT * FROM '{}'"])
+def test_a_parquet_file_that_is_replaced_while_it_is_read_fails_for_every_row_alike(tmp_path, source):
+    """Its texts are read twice: from two files, one row of each would decide which rows are missing."""
+    file, told, read = tmp_path / "t.parquet", set(), module._rows
+    for row in HOSTILE.values():
+        parquet_file(file, frame_of(1.0))
+
+        def rows(bound, row=row):
+            yield from read(bound)
+            parquet_file(tmp_path / "new", frame_of(row))
+            os.replace(tmp_path / "new", file)
+
+        with mock.patch.object(module, "_rows", rows):
+            told.add(str(told_after(source.format(file), tmp_path, lambda: None)))
+    assert told == {"a file of the source was replaced while it was read; ask again; what was spent stays spent"}
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).lazy(), pa.table])

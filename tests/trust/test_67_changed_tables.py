@@ -274,3 +274,40 @@ def test_check_says_that_row_level_security_is_declared(server, tmp_path):
     words = " ".join(told.out.split())
     assert "this study sees only the rows that the policies of the database show to its role" in words
     assert f"The number of rows is private: {BY_POLICY}" in words
+
+
+def test_a_column_that_is_computed_when_it_is_read_is_refused_by_name(server, tmp_path):
+    """PostgreSQL computes it for no row that is inserted, so that a row makes whatever reads it fail."""
+    server("CREATE TABLE v (name text, x int GENERATED ALWAYS AS (CAST(name AS int)) VIRTUAL, y int)")
+    server("ALTER TABLE v ADD z int GENERATED ALWAYS AS (y + 1) STORED")
+    told = set()
+    for name in ("1", "no number"):
+        server(f"INSERT INTO v (name, y) VALUES ('{name}', 3)")
+        with study(server.table[:-1] + "v", tmp_path, columns={"x": AGES["x"]}) as here:
+            with pytest.raises(InvalidParameter, match=r"the column 'x' exists, .* computed when it is read") as caught:
+                here.sql("SELECT sum(x) FROM v", epsilon=1)
+            told.add(str(caught.value))
+    assert len(told) == 1
+    with study(server.table[:-1] + "v", tmp_path, columns={"z": AGES["x"]}) as here:
+        assert here.sql("SELECT sum(z) AS s FROM v", epsilon=900).release()["s"] == [pytest.approx(8, abs=1)]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_column_that_becomes_one_is_refused(server, tmp_path, after):
+    change = "ALTER TABLE t DROP x; ALTER TABLE t ADD x int GENERATED ALWAYS AS (CAST(name AS int)) VIRTUAL"
+    with study(server.table, tmp_path, version="1") as here:
+        plan, spend = here.sql("SELECT sum(x) FROM t", epsilon=1), Ledger.spend
+
+        def spent(ledger, *args, **options):
+            grant = spend(ledger, *args, **options)
+            server(change)
+            return grant
+
+        if not after:
+            server(change)
+        with (
+            mock.patch.object(Ledger, "spend", spent if after else spend),
+            pytest.raises((EngineFailed, InvalidParameter), match="the column 'x' is gone since the study was opened"),
+        ):
+            plan.release()
+        assert here.spent == (1 if after else 0)

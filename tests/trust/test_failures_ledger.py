@@ -17,6 +17,7 @@ import pytest
 from discreet import EngineFailed, InvalidParameter, Ledger, LedgerDamaged
 from discreet.ledger import database, turns
 from failures import CANARY, disk, fill, listening, nobody, refuse_shown, told
+from waiting import PATIENCE
 
 _numbers = itertools.count()
 
@@ -253,7 +254,7 @@ def test_too_many_connections(server, tmp_path):
     _until(lambda: server.execute("SELECT 1"))
 
 
-def _until(work, seconds=20):
+def _until(work, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while True:
         try:

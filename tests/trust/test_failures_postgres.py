@@ -11,11 +11,12 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from discreet import Policy, Study
+from discreet import EngineFailed, Policy, Study
 from discreet.engines.choose import engine_of
 from discreet.engines.postgres import PostgreSQL
 from discreet.engines.textfiles import Layout
 from failures import CANARY, REFUSED, listening, told
+from waiting import PATIENCE, wait
 
 _numbers = itertools.count()
 ACCESS = (
@@ -165,7 +166,7 @@ def asked(server, folder, table, **address):
     return Study(policy, ledger=folder / f"{next(_numbers)}.ledger")
 
 
-def until(work, seconds=20):
+def until(work, seconds=PATIENCE):
     """Wait until some work raises nothing."""
     end = time.monotonic() + seconds
     while True:
@@ -368,27 +369,22 @@ def test_enumerations_and_uuids_are_texts(server):
     assert [column.kind for column in opened(server, "usable").schema().values()] == ["text", "text"]
 
 
+def refusal(server):
+    """Why a table cannot be opened; empty if it can."""
+    try:
+        opened(server)
+    except EngineFailed as failure:
+        return str(failure)
+    return ""
+
+
 def test_a_server_that_is_shutting_down_or_starting_up_says_so(server):
     """The last test of this server, which is stopped at its end."""
     with psycopg.connect(server.address()):
         server.stop("smart", wait=False)
-        error = None
-        for _ in range(100):  # until the signal has arrived
-            try:
-                opened(server)
-            except Exception as caught:
-                error = caught
-                break
-            time.sleep(0.02)
-        assert "it is shutting down: start it again; nothing was spent" in str(error)
-    time.sleep(0.5)
-    server.recover(4)
-    for _ in range(100):
-        try:
-            opened(server)
-        except Exception as caught:
-            error = caught
-            if "starting up" in str(error):
-                break
-        time.sleep(0.02)
+        wait(lambda: refusal(server))  # until the signal has arrived
+        assert "it is shutting down: start it again; nothing was spent" in refusal(server)
+    wait(lambda: not (server.folder / "postmaster.pid").exists())
+    server.recover(60)  # which its end does not wait for
+    wait(lambda: "starting up" in refusal(server))
     told(lambda: opened(server), "it is starting up, or recovers from a crash: try again in a moment", code="57P03")

@@ -5,8 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from discreet.engines.choose import engine_of
 from discreet.engines.textfiles import Layout
 from discreet.files.add_noise import add_noise
 from failures import CANARY, REFUSED, told
+from waiting import wait
 
 pytestmark = pytest.mark.spark
 _numbers = itertools.count()
@@ -140,12 +141,17 @@ def test_control_pyspark_s_own_log_quotes_a_value(spark, caplog):
 def test_a_statement_that_is_stopped_says_so(spark, folder):
     f = functions()
     slow = f.udf(lambda _: time.sleep(1) or 1, "int")
-    with asked(spark.range(20).select(slow("id").alias("x")), folder) as study:
+    with asked(spark.range(1_000).select(slow("id").alias("x")), folder) as study:
         plan = study.sql("SELECT sum(x) FROM data", epsilon=1)
-        timer = threading.Timer(4, spark.sparkContext.cancelAllJobs)
-        timer.start()
-        told(plan.release, "the statement was stopped by a person", spent=True, code="CANCELLED")
-        timer.join()
+
+        def stop():
+            wait(spark.sparkContext.statusTracker().getActiveJobsIds)
+            spark.sparkContext.cancelAllJobs()
+
+        with ThreadPoolExecutor(1) as pool:
+            stopped = pool.submit(stop)
+            told(plan.release, "the statement was stopped by a person", spent=True, code="CANCELLED")
+            stopped.result()
 
 
 LATER = {

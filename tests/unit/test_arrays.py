@@ -12,6 +12,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import discreet
@@ -164,10 +167,46 @@ def test_truth_values_are_the_same_in_every_container():
     assert exact(discreet.mean, full, bounds=(0, 1), epsilon=1).value == pytest.approx(2 / 3)
 
 
-def test_count_counts_what_is_there_and_proportion_what_is_not_zero():
+def test_a_count_counts_what_is_there_and_a_proportion_clamps_it():
     mixed = [0, 3, None, math.nan, -0.0, "word", False, True, math.inf]
     assert exact(discreet.count, mixed, epsilon=1).value == 6
     assert exact(discreet.proportion, mixed, epsilon=1).value == pytest.approx(3 / 6)
+
+
+SHARES = [0.5, 0.25, 0.0, 1.0, 0.125, 0.75, -3.0, 7.0]  # of which the last two count as 0 and 1
+
+
+@pytest.mark.parametrize("relation", ["change-one", "add-remove"])
+def test_a_proportion_is_the_mean_of_numbers_from_0_to_1_in_every_container(relation):
+    true = sum(min(max(share, 0), 1) for share in SHARES) / len(SHARES)
+    for make in (list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda x: np.array(x, object)):
+        assert exact(discreet.proportion, make(SHARES), epsilon=1, neighbors=relation).value == pytest.approx(true)
+        holed = make([*SHARES, None] if make is not np.array else [*SHARES, math.nan])
+        assert exact(discreet.proportion, holed, epsilon=1, neighbors=relation).value == pytest.approx(true)
+        with_missing = exact(discreet.proportion, holed, epsilon=1, neighbors=relation, missing="0.5").value
+        assert with_missing == pytest.approx((8 * true + 0.5) / 9)
+    fractions = [Fraction(1, 3), Decimal("0.5"), "0.25", np.float32(0.75)]
+    assert exact(discreet.proportion, fractions, epsilon=1).value == pytest.approx((1 / 3 + 0.5 + 0.25 + 0.75) / 4)
+
+
+@pytest.mark.parametrize("first", [True, 1, 0, 0.5, 1.0, -7.25, math.nan, None, "word", object(), 10**400])
+def test_no_value_decides_how_a_proportion_is_drawn(first):
+    """The grid, the scale and the step follow from the type of the column; a list has none."""
+    for relation in ("change-one", "add-remove"):
+        found = discreet.proportion([first, *[True, False] * 20], epsilon=1, neighbors=relation)
+        usual = discreet.proportion([False, *[True, False] * 20], epsilon=1, neighbors=relation)
+        assert (found.scale, found.step, found.sensitivity) == (usual.scale, usual.step, usual.sensitivity)
+        assert found.note == usual.note
+
+
+def test_a_proportion_of_truths_and_whole_numbers_is_drawn_in_whole_people():
+    for column in (np.array([True, False] * 20), np.array([1, 0] * 20), np.array([1, 0] * 20, np.uint8)):
+        release = discreet.proportion(column, epsilon=1)
+        assert release.step == release.sensitivity == Fraction(1, 40)
+        assert (release.value * 40).is_integer() or release.value in (0, 1)
+
+
+def test_a_count_of_numbers_counts_zeros():
     assert exact(discreet.count, np.array([0.0, math.nan, 2.0]), epsilon=1).value == 2
     assert exact(discreet.count, np.array([0, 0, 2]), epsilon=1).value == 3
 

@@ -143,12 +143,13 @@ def proportion(
     missing: Number | None = None,
     **account: Unpack[Account],
 ) -> Release:
-    """Take the share of values that are true.
+    """Take the share of values that are true, or the mean of numbers from 0 to 1.
 
     Parameters
     ----------
     x : array_like
-        One truth value for each person. Missing values are dropped, or count as `missing`: True or False.
+        One truth value, 0 or 1 for each person, or a number between them; numbers beyond are clamped to 0 or 1.
+        Missing values are dropped, or count as `missing`.
     epsilon : number or text
         The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
     neighbors, missing, **account
@@ -170,7 +171,7 @@ def proportion(
 
     """
     truth = int(missing) if isinstance(missing, bool) else missing
-    ask = question("proportion", x, (0, 1), epsilon, neighbors, missing=truth).with_truth()
+    ask = question("proportion", x, (0, 1), epsilon, neighbors, missing=truth).of_shares()
     return run(ask, account, lambda: moments(ask, "mean")["mean"], least=1)
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -79,9 +78,12 @@ class InMemory:
     def __repr__(self) -> str:
         data = self._data()
         kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
-        with suppress(Exception):
+        try:
             return f"{kind} of {len(data.columns)} columns"  # type: ignore[attr-defined]
-        return kind
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # code of the data may raise anything, with words that quote it
+            return kind
 
     def __reduce__(self) -> str:
         raise TypeError("data in memory cannot be copied or stored with its policy; write it to a file and name that")
@@ -318,10 +320,11 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
 
 def _source(source: object, folder: Path | None) -> str | InMemory:
     """The source; a relative path becomes relative to the working directory."""
-    if source is None or isinstance(source, bool | int | float | list | Mapping):
+    kind = type(source)  # `isinstance` would run code of the data
+    if source is None or issubclass(kind, bool | int | float | list | Mapping):
         raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
-    if not isinstance(source, str | Path):
-        return source if isinstance(source, InMemory) else InMemory(source)
+    if not issubclass(kind, str | Path):
+        return source if kind is InMemory else InMemory(source)  # type: ignore[return-value] # it is an InMemory
     text = exact_text(_NEEDED["source"], str(source))
     return text if folder is None or is_no_path(text) else str(folder / text)
 
@@ -347,9 +350,17 @@ def table_of(source: object) -> str:
 
 def is_no_path(source: str) -> bool:
     """Whether a source is an address or a SELECT."""
+    return _is_address(source) or is_select(source)
+
+
+def is_select(source: str) -> bool:
+    """Whether a source is a SELECT."""
     words = source.replace("(", " ").split(maxsplit=1)
-    address = "://" in source or source.startswith("spark:")
-    return address or (len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM"))
+    return not _is_address(source) and len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM")
+
+
+def _is_address(source: str) -> bool:
+    return "://" in source or source.startswith("spark:")
 
 
 def exact_text(advice: str, value: object) -> str:

@@ -1,8 +1,8 @@
 """Queries as frozen values.
 
 A query has a condition on rows, group columns, named aggregates, and post-processing of released numbers (arithmetic,
-HAVING, ORDER BY, LIMIT), which costs nothing. Two spellings of the same question have the same `canonical` text, which
-covers what is released (condition, groups, aggregates), not its post-processing.
+HAVING, ORDER BY, LIMIT), which costs nothing. Questions that differ in names, blanks, order or negations alone have the
+same `canonical` text, which covers what is released (condition, groups, aggregates), not its post-processing.
 
     private names   g1, g2, … for groups and a1, a2, … for aggregates, in the order of their texts, so that queries with
                     the same canonical text use the same names; a2.0, a2.1, … if a2 is several quantiles

@@ -260,15 +260,16 @@ def noise(
 def figure(
     name: Annotated[str | None, typer.Argument(help="Name of the figure; without it, the names are listed.")] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help=".svg .png .html .json; with --all, a folder.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help=".svg .png .pdf .html .json; with --all, a folder."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All figures of the course, light and dark, SVG and PNG.")
+        bool, typer.Option("--all", help="All figures of the course, light and dark: SVG, PNG, PDF.")
     ] = False,
-    epsilon: Annotated[str | None, typer.Option(help="For slide, error, largest, response, together.")] = None,
-    sensitivity: Annotated[str | None, typer.Option(help="For slide.")] = None,
-    scale: Annotated[list[str] | None, typer.Option(help="For densities; repeatable.")] = None,
-    law: Annotated[str | None, typer.Option(help="For slide: continuous or discrete.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="For slide, loss, error, largest, response, together.")] = None,
+    sensitivity: Annotated[str | None, typer.Option(help="For slide and loss.")] = None,
+    scale: Annotated[list[str] | None, typer.Option(help="Noise scale, for densities (repeatable) and loss.")] = None,
+    law: Annotated[str | None, typer.Option(help="For densities, slide and loss: continuous or discrete.")] = None,
     n: Annotated[int | None, typer.Option(help="Number of people, for error.")] = None,
     bounds: Annotated[str | None, typer.Option(metavar="LOWER:UPPER", help="For error.")] = None,
     confidence: Annotated[str | None, typer.Option(help="For error and largest.")] = None,
@@ -302,13 +303,33 @@ def explore(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = "explore.html",
     force: option.Force = False,
 ) -> None:
-    """Write an interactive page about the Laplace mechanism. It has sliders for ε, Δ and n, and needs no network."""
+    """Write an interactive page about the Laplace mechanism. It has sliders for its parameters and needs no network."""
     from discreet.cli import terminal
     from discreet.show import explore as page
 
     if Path(output).suffix != ".html":
         raise InvalidParameter(f"-o must end in .html, got {printable(Path(output).name)}")
     terminal.say(str(page.save(output, force=force)))
+
+
+@app.command()
+def sheet(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The public number of the sheet, such as 1.")],
+    exercise: Annotated[
+        list[str] | None, typer.Option(help="An exercise, such as 1.5 or H; default: all of them. Repeatable.")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write into.")] = ".",
+    force: option.Force = False,
+) -> None:
+    """Write an exercise sheet of the course in Markdown, without solutions, and its key apart from it.
+
+    The number decides the numbers in the exercises: sheets less than 20 apart differ in every exercise. Whoever has
+    discreet can make the key of a number.
+    """
+    from discreet.cli import terminal
+    from discreet.course.sheet import save
+
+    terminal.say(*map(str, save(number, output, exercises=exercise or (), force=force)))
 
 
 @app.command()
@@ -339,15 +360,18 @@ app.command("verify-release")(proof.verify_release)
 
 
 @app.command()
-def attack(as_json: option.AsJson = False) -> None:
+def attack(
+    epsilon: Annotated[str, typer.Option(help="ε of everything that an attacker sees, from 0.01 to 3.")] = "1",
+    as_json: option.AsJson = False,
+) -> None:
     """Compare known attacks on naive code and on discreet.
 
-    Success rates are compared with the highest rate that any attack can have at this ε. Exit code 1 if an attack on
-    discreet exceeds it.
+    Success rates are compared with the highest rate that any attack can have at this ε, under each neighbour relation.
+    Exit code 1 if an attack on discreet exceeds it.
     """
     from discreet.verify.attacks import run
 
-    if not run(typer.echo, as_json=as_json):
+    if not run(typer.echo, epsilon=epsilon, as_json=as_json):
         raise typer.Exit(1)
 
 

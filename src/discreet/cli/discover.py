@@ -105,7 +105,7 @@ def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
         f"δ = {delta}: a study can make only one discovery.",
         *counted,
         meaning(study.policy, plan.delta),
-        f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have is shown with probability 1/2.",
+        f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have, with probability 1/2 or more.",
     ]
 
 

@@ -155,6 +155,8 @@ def backup(
     from discreet.cli.terminal import say
 
     file = Path(target)
+    if target.endswith("/") and not file.exists():
+        raise InvalidParameter(f"the folder of the backup must exist, got {target!r}: create it first")
     if file.is_dir():
         file /= f"{Path(ledger).stem if '://' not in ledger else 'ledger'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
     with open_ledger(ledger, place, anchor) as book:

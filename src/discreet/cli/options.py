@@ -33,7 +33,7 @@ TimeLimit = Annotated[
     str | None, typer.Option(metavar="SECONDS", help="Most seconds at the source; default: time_limit in the policy.")
 ]
 AnyLedger = Annotated[str, typer.Argument(metavar="LEDGER", help="A study.toml or its ledger.")]
-_FILES = "Table: .csv .xlsx .json .parquet; document: .html .md .txt; figure: .png .svg. Repeatable."
+_FILES = "Table: .csv .xlsx .json .parquet; document: .html .md .txt; figure: .png .svg .pdf. Repeatable."
 Outputs = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FILE", help=_FILES)]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files, but never those of the study.")]
 Title = Annotated[str | None, typer.Option(help="Title of the output.")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.release.reports.report import Report
     from discreet.release.study import Study
 
-_PICTURES = (".png", ".svg")
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
@@ -154,6 +154,10 @@ def draw(
         raise InvalidParameter("figure budget needs --ledger with a study.toml or its ledger")
     target = f"{name}.svg" if output is None else output
     options = {key: value for key, value in options.items() if value is not None}
+    if name == "loss" and "scales" in options:
+        [options["scale"], *others] = options.pop("scales")
+        if others:
+            raise InvalidParameter("figure loss takes one --scale, got several")
     largest = options.get("largest", "")
     if largest.isascii() and largest.isdigit() and len(largest) < 19:  # a number of people is an integer
         options["largest"] = int(largest)

@@ -47,7 +47,7 @@ _ROW, _SIDE = 32, 2 * _FIXED // 8
 """How many numbers stand side by side in one integer, and the bytes of each."""
 
 _TAIL = 12
-"""The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance of e^(−12)."""
+"""The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance below 2·e^(−12)."""
 
 More = Callable[[], int]
 Words = NDArray[np.uint64]

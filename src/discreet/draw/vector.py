@@ -1,7 +1,7 @@
 """Exact draws in arrays: one look-up by 16 bits for almost every draw, and the edges of `draw.digits` for the others.
 
 A block of draws reads 16 bits of V for each draw, looks the top up in a table of 2¹⁶ cells, and takes the exclusive or
-with uniform bits. About 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
+with uniform bits. Up to 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
 bits of V find the number in a table of smaller parts, or by a search among the 64-bit edges where an edge divides the
 part, and one by one where even that is open. The draws that are an excess get their lower bits from the number, and a
 new top by 16 bits that were not used. All of it is integers: the law is that of the numbers, bit for bit.
@@ -46,8 +46,8 @@ _THREAD_SHARE = 2**18
 
 _BITS, _BITS_OF_FEW = (6, 10), (4, 6)
 """Bits of the largest scale of a top, and high bits of an excess: in arrays, and in short arrays and for a draw alone.
-In arrays a draw is in a shared cell in 2 % of the cases, and its low bits are an excess in 2 of 100,000. The shorter
-list takes half the time to make, and a draw from it a little longer."""
+In arrays a draw is in a shared cell in up to 2 % of the cases, and its low bits are an excess in 2 of 100,000. The
+shorter list takes half the time to make, and a draw from it a little longer."""
 
 _INT64_LIMIT = 50
 """Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""

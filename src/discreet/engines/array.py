@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, TypeVar
 
@@ -61,12 +61,14 @@ class Column:
     counted: NDArray[np.bool_] | None = None
     """For items of any type: which of them are neither missing nor False."""
 
-    def truths(self) -> Column:
-        """Whether each value is true, that is, not 0; missing values stay missing."""
-        true = self.values != 0
-        if self.values.dtype.kind == "f":
-            true = np.where(np.isnan(self.values), np.nan, true)
-        return Column(values=true, whole=True, truth=True, nullable=self.nullable)
+    @property
+    def typed(self) -> bool:
+        """Whether the column has a type, so that all its values are numbers of that type or missing."""
+        return self.counted is None
+
+    def shares(self) -> Column:
+        """The same column for values from 0 to 1; one of integers then holds truth values."""
+        return replace(self, truth=self.whole)
 
     def __len__(self) -> int:
         return int(self.values.size)
@@ -154,7 +156,9 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
         values = np.array([_number(item) for item in items], np.float64)
         kinds = [type(item) for item in items]  # `isinstance` would call code of the item
         truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
-        texts = np.array([issubclass(kind, str) for kind in kinds], np.bool_)
+        texts = np.array(
+            [issubclass(kind, str) and _is_text(item) for item, kind in zip(items, kinds, strict=True)], bool
+        )
         false = truths & (values == 0)
         counted = ~false & (texts | ~np.isnan(values) | _dates(items, kinds))
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
@@ -165,6 +169,14 @@ def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Co
 def type_name(array: NDArray[Any]) -> str:
     """The type of an array in a refusal, without a length, which would be that of the longest value."""
     return _WORDS.get(array.dtype.kind, array.dtype.name)
+
+
+def _is_text(item: str) -> bool:
+    """Whether a text can be written in UTF-8: it has no half surrogate pair."""
+    try:
+        return str.encode(item) is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.errors import (
     DiscreetError,
     EngineFailed,
+    InvalidParameter,
     OutOfTime,
     SourceChanged,
     SourceUnusable,
@@ -230,7 +231,28 @@ def is_part_of_folder(path: str) -> bool:
     >>> is_part_of_folder("people/year=2024/a.parquet"), is_part_of_folder("people/*.parquet")
     (True, False)
     """
-    return any("=" in part for part in path.split("/"))
+    return bool(_folders_of_values(path))
+
+
+def is_linked_part(file: Path) -> bool:
+    """Whether a file is below a folder such as year=2024 of which its own path says nothing."""
+    return bool(_folders_of_values(os.path.realpath(file)) - _folders_of_values(str(file)))
+
+
+def _folders_of_values(path: str) -> set[str]:
+    return {part for part in path.split("/") if "=" in part}
+
+
+def refuse_twice(files: Iterable[Path]) -> None:
+    """Refuse a file that would be read twice, by a link or by two paths: each of its rows would count twice."""
+    known: dict[tuple[int, int], Path] = {}
+    for file in files:
+        stat = file.stat()
+        other = known.setdefault((stat.st_dev, stat.st_ino), file)
+        if other is not file:
+            raise InvalidParameter(
+                f"a file must be in the source once, and {other.name} and {file.name} are the same file: take one away"
+            )
 
 
 def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:

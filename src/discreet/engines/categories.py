@@ -25,7 +25,7 @@ from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key, as_kind
 from discreet.engines import array
 from discreet.engines.array import Column
-from discreet.engines.frames import decoded, of_pandas, texts_of
+from discreet.engines.frames import decoded, is_text, of_pandas, texts_of
 from discreet.engines.presence import NUMBERS
 from discreet.engines.sql.patterns import FALSE_WORDS, NUMBER_PATTERN, TRUE_WORDS
 from discreet.errors import InvalidParameter
@@ -120,7 +120,7 @@ def _of_arrow(values: Any) -> Any:
     kind = values.type
     if types.is_null(kind):
         return values.cast(pa.large_string())
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if is_text(kind):
         return values
     if types.is_date(kind) or types.is_timestamp(kind):
         return values

@@ -21,19 +21,20 @@ from discreet.errors import InvalidParameter, of_source, without_context
 def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 - a frozen value
     """The engine over a source; a source that cannot be opened is refused."""
     with of_source():
-        return _engine_of(source.opened() if isinstance(source, InMemory) else source, layout)
+        return _engine_of(source.opened() if type(source) is InMemory else source, layout)
 
 
 def _engine_of(source: Any, layout: Layout) -> Engine:
-    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+    is_text = issubclass(type(source), str)  # `isinstance` would run code of the data
+    if is_text and source.startswith(("postgresql://", "postgres://")):
         from discreet.engines.postgres import PostgreSQL
 
         return PostgreSQL(source, layout)
-    if type(source).__module__.startswith("pyspark.") or (isinstance(source, str) and source.startswith("spark:")):
+    if type(source).__module__.startswith("pyspark.") or (is_text and source.startswith("spark:")):
         from discreet.engines.spark import Spark
 
         return Spark(source, layout)
-    if isinstance(source, str) and (scheme := re.match(r"(jdbc:)?[A-Za-z][\w+.-]*://", source)):
+    if is_text and (scheme := re.match(r"(jdbc:)?[A-Za-z][\w+.-]*://", source)):
         raise InvalidParameter(_far(source, scheme[0].lower()))  # the source is not quoted: it may contain a password
     from discreet.engines.duckdb import DuckDB
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from discreet.ask.expression import ColumnType, Kind, Schema
 from discreet.engines.base import Failure, in_use, late, refuse_unread
-from discreet.engines.sources import PARQUET, is_select, opened, suffix_of
+from discreet.engines.endings import PARQUET, suffix_of
+from discreet.engines.sources import is_select, opened, stamp_of
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.engine import SQLEngine
@@ -32,7 +33,7 @@ from discreet.engines.textfiles import Layout
 from discreet.engines.unreadable import why_unreadable
 from discreet.engines.unusable import DUCKDB as DUCKDB_EXPRESSIONS
 from discreet.engines.unusable import unusable
-from discreet.errors import DiscreetError, Stopped
+from discreet.errors import DiscreetError, SourceChanged, Stopped
 
 _WHOLE = "tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint"
 _DATES = ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
@@ -90,7 +91,7 @@ class DuckDB(SQLEngine):
     dialect = DUCKDB
 
     def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
-        self._foreign = isinstance(source, engine.DuckDBPyRelation)
+        self._foreign = issubclass(type(source), engine.DuckDBPyRelation)
         self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
         self._files: list[Path] = []
@@ -174,6 +175,7 @@ class DuckDB(SQLEngine):
     def _tables(self, sql: str, keys: Any, _stored: str | None) -> Iterator[Iterator[Any]]:
         """The rows of a SELECT; a source that was changed meanwhile is refused, whatever the statement found."""
         with self._lock:
+            before = self._versions_of_files()
             try:
                 if self._foreign:
                     relation = self._relation()
@@ -185,13 +187,20 @@ class DuckDB(SQLEngine):
             except DiscreetError:
                 raise
             except Exception:
-                self._recheck()
+                self._recheck(before)
                 raise
-            self._recheck()
+            self._recheck(before)
 
-    def _recheck(self) -> None:
+    def _recheck(self, before: object) -> None:
+        """Refuse a source whose columns have changed, or whose files were replaced, while a statement ran."""
         if self._live:
             self._check()
+        if self._versions_of_files() != before:
+            raise SourceChanged("a file of the source was replaced while it was read; ask again")
+
+    def _versions_of_files(self) -> object:
+        """What changes when a Parquet file is replaced: its texts are read twice, and both times from the same file."""
+        return stamp_of([file for file in self._files if suffix_of(file) in PARQUET])
 
     def _explained(self, error: Exception) -> Failure | None:  # noqa: PLR0911 - one case for each kind of failure
         """What an error means, by the source's files, by its class, and by DuckDB's words about a file."""

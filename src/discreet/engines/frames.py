@@ -184,6 +184,11 @@ def decoded(values: Any) -> Any:
     return values.cast(pa.large_string() if types.is_string(kind.value_type) else kind.value_type)
 
 
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of texts."""
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
 def _is_encoded(kind: Any) -> bool:
     return bool(types.is_dictionary(kind) or types.is_run_end_encoded(kind))
 

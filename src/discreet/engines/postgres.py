@@ -93,19 +93,22 @@ _FIND = """SELECT schemas.nspname, tables.relname
 _COLUMNS = """SELECT attname, format_type(atttypid, NULL), has_column_privilege(attrelid, attnum, 'SELECT')
     FROM pg_attribute WHERE attrelid = CAST($1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
-_RELATION = """SELECT CAST(relkind AS text), row_security_active(tables.oid), relispartition,
+_RELATION = """SELECT CAST(relkind AS text), row_security_active(tables.oid),
+    EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = tables.oid),
     EXISTS (
         WITH RECURSIVE parts(oid) AS (
             SELECT inhrelid FROM pg_inherits WHERE inhparent = tables.oid
             UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = parts.oid)
-        SELECT 1 FROM parts JOIN pg_class AS part ON part.oid = parts.oid WHERE part.relkind = 'f'), (
+        SELECT 1 FROM parts JOIN pg_class AS part ON part.oid = parts.oid WHERE part.relkind = 'f'),
+    ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = tables.oid AND attgenerated = 'v'), (
         SELECT bool_and(seen.oid IS NOT NULL AND (
             seen.relfilenode = 0 OR seen.relfilenode = pg_relation_filenode(seen.oid)))
         FROM pg_locks AS held LEFT JOIN pg_class AS seen ON seen.oid = held.relation
         WHERE held.pid = pg_backend_pid() AND held.locktype = 'relation')
     FROM pg_class AS tables WHERE oid = CAST($1 AS regclass)"""
-"""The kind of a relation, whether row level security filters it for this role, whether it is a partition, whether it
-has a foreign table as a part, and whether the snapshot has the rows.
+"""The kind of a relation, whether row level security filters it for this role, whether it is a part of another table,
+whether it has a foreign table as a part, its columns that are computed when they are read, and whether the snapshot has
+the rows.
 
 The statement that locks a table takes the snapshot just before. If a table that is locked now, also below a view, was
 rewritten or created in between, the snapshot has its old storage in the catalogue, and would find it empty.
@@ -173,16 +176,19 @@ class Relation(NamedTuple):
     kind: RelationKind
     row_security: bool
     """Whether row level security filters its rows for this role; below a view, it is not known."""
-    is_partition: bool = False
+    is_part: bool = False
+    """Whether it is a partition of another table, or inherits from one, as partitions of old and of extensions do."""
     has_foreign_parts: bool = False
+    computed: Sequence[str] = ()
+    """The columns that are computed when they are read, which may fail on a row."""
 
     @property
     def chosen(self) -> str:
         """What chooses its rows, as in `Engine.chosen`."""
         if self.row_security:
             return "row level security decides which rows the role of the source sees"
-        if self.is_partition:
-            return "the source is a partition, and the key of its table decides it"
+        if self.is_part:
+            return "the source is a part of another table, and a rule of that table may decide it"
         if self.has_foreign_parts:
             return by_filter(f"a {self.kind} with a foreign table as a part")
         return "" if self.kind in ("table", "partitioned table") else by_filter(f"a {self.kind}")
@@ -338,6 +344,7 @@ class PostgreSQL(SQLEngine):
                         for name, kind, _ in found
                         if name not in schema
                     }
+                    unread |= dict.fromkeys(relation.computed, _COMPUTED)
                     unread |= {name: _FORBIDDEN for name, _, allowed in found if not allowed}
                     return schema, unread, relation
         raise InvalidParameter("the table of the source is being rewritten; try again when that is over")
@@ -448,6 +455,10 @@ def _looked_at(connection: psycopg.Connection[Any], table: str, found: Sequence[
 
 
 _BELOW = "a table or function that the view of the source uses is gone, or may not be used by its owner"
+_COMPUTED = (
+    "it is computed when it is read, which may fail on a row; store it (GENERATED ALWAYS AS (…) STORED), or compute it "
+    "in a view that is the source"
+)
 _FORBIDDEN = "the role of the source may not read it: GRANT SELECT on it to the role"
 
 
@@ -480,7 +491,9 @@ def _locked(connection: psycopg.Connection[Any], table: str, columns: Sequence[s
     kind, *facts, is_current = found
     if not is_current:
         return None
-    return _schema(connection, described), Relation(_KINDS_OF_RELATIONS.get(kind, "table"), *facts)
+    relation = Relation(_KINDS_OF_RELATIONS.get(kind, "table"), *facts)
+    schema = _schema(connection, described)
+    return {name: column for name, column in schema.items() if name not in relation.computed}, relation
 
 
 def _schema(connection: psycopg.Connection[Any], described: Sequence[psycopg.Column]) -> Schema:

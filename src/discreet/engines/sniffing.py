@@ -19,7 +19,8 @@ from discreet.ask.reading import tokens
 from discreet.engines.base import LINES
 from discreet.engines.choose import engine_of
 from discreet.engines.duckdb import schema_of
-from discreet.engines.sources import CSV, JSON, files_of, suffix_of
+from discreet.engines.endings import CSV, JSON, suffix_of
+from discreet.engines.sources import files_of
 from discreet.engines.sql.engine import SQLEngine
 from discreet.engines.textfiles import folder_names, header
 from discreet.engines.unusable import DUCKDB, unusable
@@ -88,7 +89,10 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str], dict[str, s
 def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str], dict[str, str]]:
     terms: dict[str, Any] = {"format": "newline_delimited", "ignore_errors": True}
     with duckdb.connect(":memory:") as connection:
-        rows = connection.read_json(glob.escape(str(file)), **terms)
+        try:
+            rows = connection.read_json(glob.escape(str(file)), **terms)
+        except duckdb.Error:  # its message may quote a line
+            return {}, {}, {}
         schema = dict(schema_of(rows.columns, rows.types, typed=False))
         nested = {name: str(kind.id) for name, kind in zip(rows.columns, rows.types, strict=True) if name not in schema}
     where = "the file, when you write it again"

@@ -28,10 +28,13 @@ from discreet.engines.base import (
     MILLISECONDS,
     PART_OF_FOLDER,
     by_filter,
+    is_linked_part,
     is_part_of_folder,
     refuse_columnless,
+    refuse_twice,
     refuse_unread,
 )
+from discreet.engines.endings import CSV, DATABASES, JSON, PARQUET, ROWS, suffix_of
 from discreet.engines.frames import arrow_table, what_chose
 from discreet.engines.sql.dialect import SOURCE
 from discreet.engines.sqlite import one_table, sqlite_table
@@ -53,9 +56,6 @@ from discreet.engines.unusable import FRAME, unusable
 from discreet.errors import InvalidParameter, SourceChanged
 from discreet.outside import read_json
 
-CSV, JSON, PARQUET = {".csv", ".tsv", ".txt"}, {".json", ".jsonl", ".ndjson"}, {".parquet", ".pq"}
-_DATABASES = {".db", ".sqlite", ".sqlite3", ".duckdb", ".ddb"}
-_PACKED = {".gz", ".zst"}
 _NAMES = re.compile(r"\w+")
 _LONGEST_REASON = 400
 _DEEPEST = 900  # levels of a plan of DuckDB in JSON, for which Python has a limit, too
@@ -77,6 +77,13 @@ _SELECT = (
     "a SELECT must not say how files are read: write FROM 'people.parquet', or FROM 'people.csv', whose cells are "
     "texts, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
 )
+
+_WIDE = (
+    "its decimals are stored in more bytes than their digits need, and DuckDB fails on a value that uses them; "
+    "write the file again with pyarrow, DuckDB or Spark"
+)
+_ANY_LENGTH = 2**31
+"""The length of byte arrays that have none in the schema."""
 
 _FRAME = "the frame cannot be read: its own code failed, with an error that may quote a row; give it as an Arrow table"
 
@@ -101,7 +108,9 @@ class Opened(NamedTuple):
 
 def is_select(source: object) -> bool:
     """Whether a source is a custodian's own SELECT."""
-    return isinstance(source, str) and source.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"])
+    if not issubclass(type(source), str):
+        return False
+    return str(source).lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"])
 
 
 def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
@@ -109,26 +118,33 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout, f
 
     The source's files are added to `files` before they are read.
     """
-    match source:
-        case engine.DuckDBPyRelation():
-            return _open_relation(source)
-        case str() if is_select(source):
-            return _open_query(source, connection, layout, files)
-        case str() | Path():
-            return _whole([source], _open_path(str(source), connection, layout, files))
-        case list() | tuple() if source and all(isinstance(item, str | Path) for item in source):
-            files += [file for item in source for file in files_of(str(item))]
-            return _whole(source, _open_files(files, connection, layout))
-        case _:
-            table, types = safely(source, arrow_table, InvalidParameter(_FRAME))
-            unread = {name: unusable(name, kind, FRAME, "the frame") for name, kind in types.items()}
-            refuse_columnless("the frame", table.column_names, unread)
-            return Opened(connection.from_arrow(table), unread=unread, chosen=what_chose(source))
+    kind = type(source)  # `isinstance`, and `match`, would run code of the data
+    if issubclass(kind, engine.DuckDBPyRelation):
+        return _open_relation(source)
+    if is_select(source):
+        return _open_query(source, connection, layout, files)
+    if issubclass(kind, str | Path):
+        return _whole([source], _open_path(str(source), connection, layout, files), files)
+    if issubclass(kind, list | tuple) and source and all(issubclass(type(item), str | Path) for item in source):
+        files += [file for item in source for file in files_of(str(item))]
+        return _whole(source, _open_files(files, connection, layout), files)
+    (table, types), chosen = safely(source, _in_memory, InvalidParameter(_FRAME))
+    unread = {name: unusable(name, kind, FRAME, "the frame") for name, kind in types.items()}
+    refuse_columnless("the frame", table.column_names, unread)
+    return Opened(connection.from_arrow(table), unread=unread, chosen=chosen)
 
 
-def _whole(paths: Sequence[str | Path], found: Opened) -> Opened:
-    """The rows under some paths, of which a name such as year=2024 may choose some, also that of the working folder."""
-    is_part = any(is_part_of_folder(name) for path in paths for name in (str(path), os.path.realpath(path)))
+def _in_memory(source: Any) -> tuple[tuple[Any, dict[str, str]], str]:
+    """An object in memory as an Arrow table, and what chose its rows."""
+    return arrow_table(source), what_chose(source)
+
+
+def _whole(paths: Sequence[str | Path], found: Opened, files: Sequence[Path]) -> Opened:
+    """The rows under some paths, of which a name such as year=2024 may choose some.
+
+    It may be in the paths, or where only the whole path of a file has it: in the working folder, or behind a link.
+    """
+    is_part = any(is_part_of_folder(str(path)) for path in paths) or any(map(is_linked_part, files))
     return found._replace(chosen=found.chosen or (PART_OF_FOLDER if is_part else ""))
 
 
@@ -221,6 +237,7 @@ def _rows_named(
 
     Columns that the SELECT lacks are added to `unread`.
     """
+    refuse_twice(files)
     if suffix_of(Path(name)) in CSV:
         return csv_rows(files, layout, False, within=True)
     select, missing = _parquet_rows(files, (), False, connection)
@@ -264,8 +281,10 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout,
     file, _, table = (path, "", "") if os.path.exists(path) else path.rpartition("#")
     if file and Path(file).is_file():
         files.append(Path(file))
-        with Path(file).open("rb") as opened:
-            head = opened.read(16)
+        head = b""
+        if suffix_of(Path(file)) not in ROWS:
+            with Path(file).open("rb") as opened:
+                head = opened.read(16)
         if head == SQLITE:
             found = _Files(files, _refuse_changed)
             rows, name, unread, kind = sqlite_table(Path(file), table)
@@ -273,7 +292,7 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout,
             return Opened(connection.from_arrow(rows), found.check, found.stamp, name, unread=unread, chosen=chosen)
         if head[8:12] == DUCKDB:
             return _open_database(Path(file), table, connection)
-        if table or suffix_of(Path(file)) in _DATABASES:
+        if table or suffix_of(Path(file)) in DATABASES:
             raise InvalidParameter(
                 f"{Path(file).name} must be a database of SQLite or DuckDB, and is none, or is encrypted: name another "
                 "file, or export the table to Parquet"
@@ -292,13 +311,17 @@ def files_of(path: str) -> list[Path]:
     if root.is_dir():
         os.listdir(root)  # else a folder that may not be read looks empty
         files = [file for file in root.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
-        files = [file for file in files if suffix_of(file) in CSV | JSON | PARQUET]
+        files = [file for file in files if suffix_of(file) in ROWS]
         if not files:
             raise InvalidParameter(f"the folder {root.name} must have CSV, JSON lines or Parquet in it, and has none")
     elif root.is_file():
         files = [root]
     else:
         files = [Path(name) for name in glob.glob(path, recursive=True) if Path(name).is_file()]
+    try:
+        "".join(map(str, files)).encode()
+    except UnicodeError:
+        raise InvalidParameter("the names of files and folders must be UTF-8, and one is not; rename it") from None
     if not files:
         raise InvalidParameter(
             f"the source must be a file, a folder or a glob that names files, got {path!r}: there is no such file"
@@ -306,16 +329,11 @@ def files_of(path: str) -> list[Path]:
     return sorted(files)
 
 
-def suffix_of(file: Path) -> str:
-    """The suffix of a file that says its format, without the suffix of compression."""
-    suffixes = [suffix.lower() for suffix in file.suffixes]
-    return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else "".join(suffixes[-1:])
-
-
 def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
+    refuse_twice(files)
     suffixes = {suffix_of(file) for file in files}
     empty = [file.name for file in files if not file.stat().st_size]
-    if empty and (len(empty) == len(files) or not suffixes <= JSON):  # an empty part is normal in JSON
+    if empty and not suffixes <= JSON:  # of JSON it is a table without rows
         raise InvalidParameter(f"a file must name its columns, and {empty[0]} is empty; write it again")
     hive = all("=" in file.parent.name for file in files)
     text = not suffixes <= PARQUET
@@ -373,16 +391,18 @@ def _parquet_rows(
     differ.
     """
     names, folders = file_list(files), folder_terms(hive)
-    fields = "file_name, name, num_children, type, converted_type, scale, precision, logical_type"
+    fields = "file_name, name, num_children, type, type_length, converted_type, scale, precision, logical_type"
     schemas = f"SELECT {fields} FROM parquet_schema({names})"  # noqa: S608
     parts: dict[str, list[tuple[Any, ...]]] = {}
     for file, *part in connection.execute(schemas).fetchall():
         parts.setdefault(file, []).append(tuple(part))
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
         raise InvalidParameter("the Parquet files must have the same columns and types; write them with one schema")
-    own = _outer_names([part[:2] for part in next(iter(parts.values()))])
+    first = next(iter(parts.values()))
+    own = _outer_names([part[:2] for part in first])
     refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
-    times = {part[0] for part in next(iter(parts.values())) if "MILLIS=MilliSeconds" in str(part[-1])}
+    times = {part[0] for part in first if "MILLIS=MilliSeconds" in str(part[-1])}
+    lengths = {name: int(length or _ANY_LENGTH) for name, _, kind, length, *_ in first if "BYTE_ARRAY" in str(kind)}
     replaced, shortened = (
         f"read_parquet({names}, utf8_validation = '{way}', {folders})" for way in ("replace", "ignore")
     )
@@ -391,6 +411,8 @@ def _parquet_rows(
         column = in_quotes(name)
         if name in times and kind.startswith("TIMESTAMP"):
             unread[name] = MILLISECONDS
+        elif kind.startswith("DECIMAL(") and lengths.get(name, 0) > _room(kind):
+            unread[name] = _WIDE
         elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
             word = "list" if kind.endswith("]") else kind.partition("(")[0].lower()
             unread[name] = unusable(name, word, DUCKDB_EXPRESSIONS, "the file, when you write it again")
@@ -404,6 +426,12 @@ def _parquet_rows(
     refuse_columnless(files[0].name, columns, unread)
     beside = f" POSITIONAL JOIN {shortened} AS shortened" if texts else ""
     return f"SELECT {', '.join(columns)} FROM {replaced} AS replaced{beside}", unread  # noqa: S608
+
+
+def _room(decimal: str) -> int:
+    """The bytes of a decimal type in DuckDB."""
+    digits = int(decimal.removeprefix("DECIMAL(").partition(",")[0])
+    return next(room for most, room in ((4, 2), (9, 4), (18, 8), (38, 16)) if digits <= most)
 
 
 def _outer_names(parts: Sequence[tuple[Any, ...]]) -> list[str]:
@@ -440,6 +468,12 @@ def _refuse_changed() -> None:
     raise SourceChanged("the database has changed since it was opened; open the study again")
 
 
+def stamp_of(files: Sequence[Path]) -> object:
+    """What changes when one of the files is replaced or written."""
+    stats = [file.stat() for file in files]
+    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for stat in stats]
+
+
 class _Files:
     """Files that may be replaced or grow; `refuse` may refuse them when they have."""
 
@@ -449,8 +483,7 @@ class _Files:
 
     def stamp(self) -> object:
         beside = [Path(f"{file}{end}") for file in self.files for end in ("-wal", ".wal")]
-        stats = [file.stat() for file in (*self.files, *(file for file in beside if file.exists()))]
-        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for stat in stats]
+        return stamp_of([*self.files, *(file for file in beside if file.exists())])
 
     def check(self) -> None:
         stamp = self.stamp()

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -33,16 +34,18 @@ from discreet.engines.base import (
     Failure,
     by_filter,
     in_use,
+    is_linked_part,
     is_part_of_folder,
     limited,
     refuse_changed,
+    refuse_twice,
     refuse_unread,
 )
 from discreet.engines.sql.dialect import KEYS, SOURCE, STORED
 from discreet.engines.sql.engine import Result, SQLEngine
 from discreet.engines.sql.expectations import QUESTIONS, check, known_rows
 from discreet.engines.sql.spark import SPARK
-from discreet.engines.textfiles import Layout
+from discreet.engines.textfiles import Layout, refuse_alike
 from discreet.engines.unreadable import why_unreadable
 from discreet.engines.unusable import SPARK as EXPRESSIONS
 from discreet.engines.unusable import unusable
@@ -61,6 +64,17 @@ _KINDS: dict[str, tuple[Kind, bool]] = {
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".orc": "orc"}
 _TABLE_FORMATS = ("parquet", "orc", "delta", "iceberg")
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+
+_CHECKING = "parquet-mr"
+"""What writes Parquet for Spark and Hive, which check that a decimal is within the precision of its column."""
+_UNCHECKED = " unchecked"
+_SHORT = 18
+"""Spark checks decimals of more digits when it reads them, and fails if one does not fit."""
+_LONG_DECIMAL = re.compile(r"decimal\((19|[23]\d),")
+_LONG = (
+    "it has decimals of more than 18 digits, which Spark did not write, and Spark fails on a value that does not fit; "
+    "write the file again with Spark, or the column with at most 18 digits or as DOUBLE"
+)
 
 _MILLISECONDS = re.compile(r"Timestamp\([^)]*timeUnit=milliseconds")
 
@@ -95,14 +109,17 @@ class Spark(SQLEngine):
         if not hasattr(frame, "sparkSession"):
             raise SourceUnusable(f"the source must be a Spark DataFrame, got a {type(source).__name__}")
         self._guarded("check", lambda: _check(frame.sparkSession))
-        self.chosen = self._guarded("open", lambda: _what_chose(self._source, frame.sparkSession))
+        used = {name.lower() for name in layout.columns or frame.columns}
+        refuse_alike([name for name in frame.columns if name.lower() in used])
+        self._guarded("open", lambda: refuse_twice(sorted(_local_files(frame))))
+        self.chosen = self._guarded("open", lambda: _what_chose(self._source, frame))
         schema, unread = self._guarded("schema", lambda: _schema(frame))
-        times = self._guarded("schema", lambda: _in_milliseconds(frame, schema))
-        self.unread = {**unread, **dict.fromkeys(times, MILLISECONDS)}
-        refuse_unread(self.unread, layout.columns)
-        self._schema = MappingProxyType({name: kind for name, kind in schema.items() if name not in times})
-        self._used = in_use(self._schema, layout.columns)
         self._files = self._guarded("schema", lambda: _types_of_files(frame))
+        unsafe = _unsafe(schema, self._files.values())
+        self.unread = {**unread, **unsafe}
+        refuse_unread(self.unread, layout.columns)
+        self._schema = MappingProxyType({name: kind for name, kind in schema.items() if name not in unsafe})
+        self._used = in_use(self._schema, layout.columns)
         self._kinds: dict[str, set[str]] = {}
         """The types that each column had in the files."""
         for name, kind in chain.from_iterable(types.items() for types in self._files.values()):
@@ -157,7 +174,7 @@ class Spark(SQLEngine):
             raise EngineFailed(_NO_LONGER)
         schema, _ = _schema(frame)
         refuse_changed(self._used, schema)
-        if _what_chose(self._source, frame.sparkSession) != self.chosen:
+        if _what_chose(self._source, frame) != self.chosen:
             raise SourceChanged(OTHER_ROWS)
         for file, types in _types_of_files(frame).items():
             before = self._files.get(file, self._common)
@@ -379,18 +396,36 @@ def _opened(source: str) -> Any:
     return session.table(name) if kind is None else session.read.format(kind).load(name)
 
 
-def _what_chose(source: Any, session: Any) -> str:
+def _what_chose(source: Any, frame: Any) -> str:
     """What chooses the rows of a source, as in `Engine.chosen`: only tables of files in these formats have all rows."""
     if not isinstance(source, str):
         return by_filter("a DataFrame")
     name = source.removeprefix("spark:")
     if _format_of(name) is not None:
-        return PART_OF_FOLDER if is_part_of_folder(name) else ""
-    described = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        is_part = is_part_of_folder(name) or _begins_in_part(name, frame)
+        return PART_OF_FOLDER if is_part or any(map(is_linked_part, _local_files(frame))) else ""
+    described = frame.sparkSession.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     facts = {row["col_name"]: str(row["data_type"]).lower() for row in described}  # the facts come after the columns
     if facts.get("Type") in ("managed", "external") and facts.get("Provider") in _TABLE_FORMATS:
         return ""
     return by_filter("a view, or a table that Spark reads through another system")
+
+
+def _begins_in_part(name: str, frame: Any) -> bool:
+    """Whether a relative path begins in a folder such as year=2024, by the whole paths of its files.
+
+    What is below the path does not count: there are all parts of a table.
+    """
+    if re.match(r"/|[A-Za-z][\w+.-]*:", name):
+        return False
+    own = [part for part in name.split("/") if part not in {"", "."}]
+    for address in frame.inputFiles():
+        parts = unquote(urlsplit(address).path).split("/")
+        starts = range(len(parts) - len(own) + 1)
+        start = next((at for at in starts if all(map(fnmatchcase, parts[at : at + len(own)], own))), len(parts))
+        if is_part_of_folder("/".join(parts[:start])):
+            return True
+    return False
 
 
 def _format_of(name: str) -> str | None:
@@ -433,9 +468,14 @@ def _types_of(file: Path, _stamp: object) -> Mapping[str, str]:
     with file.open("rb") as opened:
         if opened.read(4) != b"PAR1":
             return {}
-        schema = pq.ParquetFile(opened).schema
+        read = pq.ParquetFile(opened)
+        schema, checked = read.schema, str(read.metadata.created_by).startswith(_CHECKING)
     columns = [schema.column(index) for index in range(len(schema))]
-    return {part.path: f"{part.physical_type} {part.length} {part.logical_type}" for part in columns}
+    is_long = [str(part.logical_type).startswith("Decimal") and part.precision > _SHORT for part in columns]
+    return {
+        part.path: f"{part.physical_type} {part.length} {part.logical_type}{_UNCHECKED if long and not checked else ''}"
+        for part, long in zip(columns, is_long, strict=True)
+    }
 
 
 def _local_files(frame: Any) -> Iterator[Path]:
@@ -446,16 +486,18 @@ def _local_files(frame: Any) -> Iterator[Path]:
             yield Path(unquote(parts.path))
 
 
-def _in_milliseconds(frame: Any, schema: Schema) -> set[str]:
-    """All time columns of a frame, if one of its Parquet files has times in milliseconds: Spark does not say which.
+def _unsafe(schema: Schema, files: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The columns on a value of which Spark may fail, and why: times or decimals, if a file has such ones.
 
-    Only files on this machine are checked.
+    All times, or all long decimals, of a frame: Spark does not say which. Only files on this machine are checked.
     """
-    times = {name for name, column in schema.items() if column.described.startswith("timestamp")}
-    files = _types_of_files(frame).values() if times else ()
-    if any(_MILLISECONDS.search(kind) for types in files for kind in types.values()):
-        return times
-    return set()
+    kinds = {kind for types in files for kind in types.values()}
+    unsafe: dict[str, str] = {}
+    if any(_MILLISECONDS.search(kind) for kind in kinds):
+        unsafe |= {name: MILLISECONDS for name, column in schema.items() if column.described.startswith("timestamp")}
+    if any(kind.endswith(_UNCHECKED) for kind in kinds):
+        unsafe |= {name: _LONG for name, column in schema.items() if _LONG_DECIMAL.match(column.described)}
+    return unsafe
 
 
 def _key_types(keys: pa.Table) -> str:

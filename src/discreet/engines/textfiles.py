@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def csv_rows(
         if within:
             columns = [f"CASE WHEN {valid(cell)} THEN {cell} END" for cell in cells]
         chosen = [f"{column} AS {in_quotes(name)}" for column, name in zip(columns, own, strict=True)]
-        name = f"{read} of {len(own)} cells with {mark!r} and {end!r} in {len(group)} files from {group[0]}"
+        name = f"{read} of {len(own)} cells with {mark!r} and {end!r} in {_named(group)}"
         streams[name] = _stream_of(group, read, folders, partial(_cells, cells, read, mark, encoding))
         parts.append(f"SELECT {', '.join([*chosen, *_of_folders(folders)])} FROM {in_quotes(name)}")  # noqa: S608
     return " UNION ALL BY NAME ".join(parts), streams
@@ -127,7 +128,7 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> tupl
     chosen = [value.format(index, in_quotes(name)) for index, name in enumerate(keys, 1)]
     listed = f"[{', '.join(pointers)}]"
     more = "".join(f", f{index}" for index in range(len(folders)))
-    name = f"{len(files)} files from {files[0]}"
+    name = _named(files)
     lines = (
         f"SELECT line, CASE WHEN NOT ({valid('bytes')}) THEN decode(encode(bytes), 'ignore') END AS other{more} "  # noqa: S608
         f"FROM {in_quotes(name)}"
@@ -145,6 +146,11 @@ def json_rows(files: Sequence[Path], columns: Sequence[str], hive: bool) -> tupl
         f"(SELECT {values_of} FROM ({objects}) AS objects WHERE json_type(o) = 'OBJECT') AS found"
     )
     return select, {name: _stream_of(files, ["line", "bytes"], folders, _objects)}
+
+
+def _named(files: Sequence[Path]) -> str:
+    """A name for the stream of some files; other files have another one."""
+    return f"files {hashlib.sha256(repr(list(map(str, files))).encode()).hexdigest()}"
 
 
 class Stream:
@@ -208,9 +214,11 @@ def _cells(
 def _objects(file: Path) -> Iterator[pa.RecordBatch]:
     """The lines of a file of JSON, with replacement characters in place of bytes that are not UTF-8, and as they are.
 
-    DuckDB's `decode` with 'replace' may replace the quote after such a byte as well.
+    DuckDB's `decode` with 'replace' may replace the quote after such a byte as well. A byte order mark at the start of
+    any line is dropped, as it is at the start of a file: each line may become the first one.
     """
-    for lines in _lines(file, LONGEST_OBJECT, None, 1):
+    for marked in _lines(file, LONGEST_OBJECT, None, 1):
+        lines = marked.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
         both = [_texts(lines.decode("utf-8", "replace").encode()), _texts(lines)]
         yield pa.record_batch(both, names=["line", "bytes"])
 
@@ -265,15 +273,13 @@ def _chosen(lines: bytes, ends: NDArray[np.intp], good: NDArray[np.bool_]) -> It
 
 
 def _read(file: Path) -> Iterator[bytes]:
-    """The bytes of a file in blocks, without a byte order mark, and with a line ending at the end."""
+    """The bytes of a file in blocks, with a line ending at the end."""
     last = b"\n"
     with closing(_stream(file)) as stream:
-        block = bytes(stream.read(len(_BOM))).removeprefix(_BOM)
-        while more := bytes(stream.read(_BLOCK)):
+        while block := bytes(stream.read(_BLOCK)):
             yield block
-            last, block = more[-1:], more
-        yield block
-    if (block[-1:] or last) != b"\n":
+            last = block[-1:]
+    if last != b"\n":
         yield b"\n"
 
 
@@ -391,6 +397,7 @@ def _of_folders(folders: Sequence[str]) -> list[str]:
 
 
 def file_list(files: Sequence[Path]) -> str:
+    """The paths of files as a list in DuckDB, which takes UTF-8 alone."""
     return f"[{', '.join(literal(glob.escape(str(file))) for file in files)}]"
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from discreet.engines.base import Failure, of_errno
+from discreet.engines.endings import PARQUET, ROWS, suffix_of
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
-_PARQUET = (".parquet", ".pq")
 _ENCRYPTED = "is encrypted: name a copy without encryption as the source"
 _CUT = "is shorter than it says, since its copying or writing was cut off: copy or write it again"
 _BLOCKS, _FLAGS = 3 * 4096, 20
@@ -40,8 +40,8 @@ def _why(file: Path) -> Failure | None:
     except OSError as error:
         return of_errno(error.errno or errno.EIO, file.name)
     words = ""
-    if file.suffix.lower() in _PARQUET:
-        words = _of_parquet(head, tail, size)
+    if suffix_of(file) in ROWS:
+        words = _of_parquet(head, tail, size) if suffix_of(file) in PARQUET else ""
     elif head.startswith(SQLITE):
         words = _of_sqlite(head, size)
     elif head[8:12] == DUCKDB:

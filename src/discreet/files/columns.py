@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from discreet.engines.base import refuse_twice
 from discreet.errors import InvalidParameter, printable
 from discreet.files.batches import Item, ahead, chosen_columns, even
 
@@ -94,6 +95,7 @@ def _files(source: Any) -> tuple[Path, ...]:
     for file in files:
         if not os.path.isfile(file):  # `Path.is_file` raises if a name is too long
             raise InvalidParameter(f"there is no such file: {file.name}")
+    refuse_twice(files)
     return files
 
 

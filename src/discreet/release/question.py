@@ -135,10 +135,9 @@ class Question:
         """The grid point of a missing value; None if missing values are dropped."""
         return None if self.missing is None else grid.point(self.missing)
 
-    def with_truth(self) -> Question:
-        """The same question about whether the values are true, that is, not 0."""
-        truth = None if self.missing is None else Fraction(self.missing != 0)
-        return replace(self, data=self.data.truths(), missing=truth)
+    def of_shares(self) -> Question:
+        """The same question about values from 0 to 1, such as truth values."""
+        return replace(self, data=self.data.shares())
 
     def release(
         self, value: Any, spread: Spread, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""

@@ -56,7 +56,7 @@ CURVE = 13
 
 NUMBER, NUMBER_AT, TOTAL_AT, COEFFICIENT, QUANTILE_AT, REHEARSAL = 500, 200, 12, 5, 450, 2_000
 DECISION, RADIUS, WEIGHT, WEIGHT_OF_ROW, ROW, MEAN_ERROR = 8, 500, 8, 5, 60, 800
-NODE, NODE_OF_WEIGHT = 0.4, 0.15  # of all steps of Newton's method, of which there are three or four
+NODE, NODE_OF_WEIGHT = 0.1, 0.04  # of each step of Newton's method
 _EXCHANGE = 0.6  # of a share, in each exchange that is tried
 _FEW = 3  # draws whose radii are a formula
 _FINE = 2**20  # grids of more steps round by nothing: their columns have the same errors
@@ -79,11 +79,11 @@ def radius(rows: int, weights: int) -> int:
     return RADIUS + weights * WEIGHT + rows * max(WEIGHT_OF_ROW * weights, ROW)
 
 
-def integrals(rows: int, weights: int, nodes: int, large: int) -> Steps:
-    """The same, where the nodes are known, and the weights that are not small enough for a series."""
-    return Steps(
-        radii=RADIUS + weights * WEIGHT + rows * ROW, nodes=int(rows * nodes * (NODE + NODE_OF_WEIGHT * large))
-    )
+def integrals(blocks: Sequence[tuple[int, int, int]], weights: int, newton: int) -> Steps:
+    """The same in so many steps of Newton's method, where the blocks of integrals are known (`spread.work`)."""
+    rows = sum(block[0] for block in blocks)
+    nodes = sum(rows * nodes * (NODE + NODE_OF_WEIGHT * large) for rows, nodes, large in blocks)
+    return Steps(radii=RADIUS + weights * WEIGHT + rows * ROW, nodes=int(newton * nodes))
 
 
 def closed_radius(rows: int, weights: int) -> int:

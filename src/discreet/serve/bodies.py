@@ -229,7 +229,7 @@ class DiscoveryPlan(TypedDict):
     delta: Exact
     meaning: str
     always_from: Annotated[int, Words(description="number of units from which a key is always shown")]
-    half_from: Annotated[int, Words(description="number of units from which a key is shown with probability 1/2")]
+    half_from: Annotated[int, Words(description="number of units from which a key is shown at least half of the time")]
     asked_before: bool
     remaining: Exact
 

@@ -217,7 +217,7 @@ def token(
     until = "" if end is None else f", until {end}"
     typer.echo(f"{name} may ask about {opened.name} and spend {share}{until}.", err=True)
     if secret is None:
-        typer.echo(f"{name} already has a token; it now also gives access to this study.", err=True)
+        typer.echo(f"{name} already has a token, which stays the same.", err=True)
         return
     typer.echo(_ONCE, err=True)
     typer.echo(secret)

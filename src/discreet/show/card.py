@@ -59,8 +59,9 @@ _HANDLING = {
         "or the effect of clamping."
     ),
     "floating_point": (
-        "No floating-point number is used between a row and its noise: each value becomes an integer on a public grid, "
-        "sums are exact, and noise is an exact integer sample. Only the finished integer becomes a decimal."
+        "No rounding of a floating-point number can change the distribution of what is released: each value becomes an "
+        "integer on a public grid, sums are exact, and noise is an exact integer sample. Floats that help to draw it "
+        "have a proved bound of their error. Only the finished integer becomes a decimal."
     ),
     "timing": (
         "Timing channels are reduced, not eliminated: they are outside the promise. A server sends answers at "

@@ -1,13 +1,20 @@
-"""An interactive page with sliders for ε, Δ and n: two curves, their ratio, the attacker, the errors. No network.
+"""An interactive page with sliders for ε, Δ, n, t and d: curves, their ratio, the attacker, the errors. No network.
 
 Every number on the page is computed here and embedded. For each ε, Δ and n of the sliders:
 
     P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         probabilities of the discrete law, correctly rounded
     e^(ε·m/Δ), m = |y−Δ| − |y|                      their ratio at an output y
     ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            success of the best guess: 1/2 plus half of the total variation
-    e^ε/(1+e^ε)                                     limit of any guess
+    e^ε/(1+e^ε), e^2ε/(1+e^2ε)                      limits of any guess; the second for a value under add-remove
 
-and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of the page only draws.
+and for continuous noise Figure 1 of the texts and Lemma 1.4, in units of λ:
+
+    e^−u/2                                          the density of Lap(1) at u
+    e^−t, 1 − (1 − e^−t/d)^d                        bound and value of P(M > λ(ln d + t)), M the largest of d
+    ln d + 1, 1 + 1/2 + … + 1/d                     bound and value of E(M)/λ
+
+and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of the page only draws
+and scales.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from typing import Any
 
 from discreet.calibrate import lemma
 from discreet.calibrate.ball import ball, nearest
-from discreet.draw.laplace import DiscreteLaplace
+from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.files.writer import write
 from discreet.show.figures import theme
 from discreet.show.figures.accuracy import mean_reach
@@ -34,11 +41,27 @@ EPSILONS = tuple(Fraction(tenths) / 10 for tenths in _TENTHS)
 DELTAS = (1, 2, 3, 4, 5)
 PEOPLE = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 WINDOW = (-20, 25)  # first and last output that is drawn
-BOUNDS = (0, 120)
+SCALES = (1, 2, 4, 7)  # those of Figure 1 of the texts
+REACH = 15  # of that figure
+_MOST_UNITS = math.ceil(REACH * max(EPSILONS) / min(DELTAS))  # the curve of the smallest λ, too, leaves the figure
+UNITS = tuple(Fraction(step, 10) for step in range(10 * _MOST_UNITS + 1))  # the u of its curves
+TIMES = tuple(Fraction(step, 4) for step in range(33))  # the t of Lemma 1.4
+DRAWS = (1, 2, 5, 10, 50, 100, 1_000, 3_143, 1_000_000)  # the d of Lemma 1.4; counties in between
 _LEVEL = Fraction(95, 100)
-_START = (5, 1, 4)  # ε = 0.5, Δ = 2, n = 1,000
+_START = {"epsilon": 5, "delta": 1, "people": 4, "times": 8, "draws": 4}  # 0.5, 2, 1,000, 2 and 50
 
-_COLOURS = ("card", "text", "quiet", "grid", "line", "blue", "vermilion", "green")  # names of pairs in `theme`
+_COLOURS = (
+    "card",
+    "text",
+    "quiet",
+    "grid",
+    "line",
+    "blue",
+    "vermilion",
+    "green",
+    "purple",
+    "black",
+)  # names of pairs in `theme`
 
 
 def save(path: str | PathLike[str], *, force: bool = False) -> Path:
@@ -65,16 +88,22 @@ def page() -> str:
 
 
 def values() -> dict[str, Any]:
-    mean = [[mean_reach(n, epsilon, BOUNDS, _LEVEL) for n in PEOPLE] for epsilon in EPSILONS]
+    mean = [[[mean_reach(n, epsilon, (0, delta), _LEVEL) for n in PEOPLE] for delta in DELTAS] for epsilon in EPSILONS]
+    means = [error for row in mean for errors in row for error in errors]
     response = [[lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS]
     noise = [lemma.root_mean_square(1 / epsilon, law="discrete") for epsilon in EPSILONS]
     laplace = [[error / n for n in PEOPLE] for error in noise]
     return {
         "window": WINDOW,
         "start": _START,
-        "width": BOUNDS[1] - BOUNDS[0],
         "epsilons": [
-            {"text": f"{float(epsilon):g}", "value": float(epsilon), "limit": _limit(epsilon)} for epsilon in EPSILONS
+            {
+                "text": f"{float(epsilon):g}",
+                "value": float(epsilon),
+                "limit": _limit(epsilon),
+                "valueLimit": _limit(2 * epsilon),
+            }
+            for epsilon in EPSILONS
         ],
         "deltas": DELTAS,
         "people": PEOPLE,
@@ -82,8 +111,31 @@ def values() -> dict[str, Any]:
         "mean": mean,
         "laplace": laplace,
         "response": response,
-        "least": {"mean": min(map(min, mean)), "response": min(map(min, laplace))},
-        "most": {"mean": max(map(max, mean)), "response": max(map(max, laplace + response))},
+        "least": {"mean": min(means), "response": min(map(min, laplace))},
+        "most": {"mean": max(means), "response": max(map(max, laplace + response))},
+        "density": {
+            "scales": SCALES,
+            "reach": REACH,
+            "units": [float(unit) for unit in UNITS],
+            "heights": [float(Laplace(1).pdf(unit)) for unit in UNITS],
+        },
+        "lemma": _lemma(),
+    }
+
+
+def _lemma() -> dict[str, Any]:
+    """Both parts of Lemma 1.4 in units of λ, for each d and t."""
+    logs = [Fraction(math.log(d)) for d in DRAWS]
+    return {
+        "times": [float(t) for t in TIMES],
+        "draws": DRAWS,
+        "logs": [float(log) for log in logs],
+        "bound": [lemma.tail(1, t) for t in TIMES],
+        "exact": [
+            [lemma.max_tail(1, d, log + t, law="continuous") for t in TIMES] for d, log in zip(DRAWS, logs, strict=True)
+        ],
+        "largestBound": [lemma.expected_max(1, d) for d in DRAWS],
+        "largest": [lemma.expected_max(1, d, law="continuous") for d in DRAWS],
     }
 
 
@@ -92,7 +144,7 @@ def _law(epsilon: Fraction, delta: int) -> dict[str, Any]:
     law, middle = DiscreteLaplace(scale), math.ceil(Fraction(delta, 2)) - 1
     reach = max(-WINDOW[0], WINDOW[1]) + max(DELTAS)
     return {
-        "scale": f"{float(scale):.4g}",
+        "scale": float(scale),
         "chances": [law.pmf(k) for k in range(reach + 1)],
         "ratios": [_power(epsilon * m / delta) for m in range(-delta, delta + 1)],
         "attacker": (1 + law.cdf(middle) - law.cdf(middle - delta)) / 2,

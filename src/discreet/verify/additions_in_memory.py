@@ -147,6 +147,7 @@ _STATISTICS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("std", {"bounds": (-20, 100), "missing": 0}),
     ("proportion", {"missing": 1}),
     ("proportion", {}),
+    ("proportion", {"missing": "0.25"}),
     ("quantile", {"bounds": (0, 100), "q": "0.9"}),
     ("quantile", {"bounds": ("0.5", "99.25"), "q": "0.2", "missing": 50, "confidence": None}),
     ("quantiles", {"bounds": (0, 100), "qs": ["0.25", "0.75"]}),
@@ -252,9 +253,6 @@ def column_released(
     bounds = Fraction(0), Fraction(1)
     if "bounds" in asked:
         bounds = _exact(asked["bounds"][0]), _exact(asked["bounds"][1])
-    if name == "proportion":
-        truths = [reference.evaluate(_VALUE, row) for row in rows]
-        rows, whole = [{"value": None if one is None else float(one != 0)} for one in truths], True
     if name in ("median", "quantile", "quantiles", "min", "max"):
         return _ranks(name, rows, bounds, parts, drawn, asked, whole, missing)
     if name == "summary":

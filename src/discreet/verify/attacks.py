@@ -1,6 +1,7 @@
 """The attacks that noise must withstand, each tried on a naive mechanism and then on discreet.
 
     record, mean_record    knows everybody but one person, gets a count or a mean of all, and subtracts
+    value_record           the same with a sum under add-remove, where a value moves it by more than Δ
     difference             asks for everybody, then for everybody but one person, and subtracts
     repeats                asks the same question many times, and averages, against a real ledger
     reconstruction         solves many counts of random groups for all records
@@ -10,10 +11,13 @@ The naive mechanism is what a careful programmer writes before reading the paper
 would prove nothing by failing against discreet. Both take their bits from `draw.entropy`.
 
     allowed = e^ε/(1+e^ε)     the largest probability of guessing a fair bit right from an ε-private release
+    allowed = e^2ε/(1+e^2ε)   under add-remove, if the bit is a fact about a value and not whether a person is there
 
 No outcome is more than e^ε times as likely on one neighbour as on the other, so after any outcome the odds of a fair
-bit are at most e^ε to 1. The same holds for many bits, one for each unit: the number of right guesses is stochastically
-at most Binomial(trials, allowed) [SNJ23]. Where an attacker claims *certainty*, not a single right guess is allowed.
+bit are at most e^ε to 1. Under change-one, two values of one person make neighbours. Under add-remove they are two
+steps apart, since one row is removed and another added: the odds are at most e^2ε to 1. The same holds for many bits,
+one for each unit: the number of right guesses is stochastically at most Binomial(trials, allowed) [SNJ23]. Where an
+attacker claims *certainty*, not a single right guess is allowed.
 
 Attacks prove nothing; `verify.certify` gives the proof, and attacks show that it is about the code that runs.
 """
@@ -34,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import float_grid
-from discreet.errors import BudgetExceeded
-from discreet.parameters import exact_epsilon
+from discreet.errors import BudgetExceeded, InvalidParameter
+from discreet.parameters import exact_epsilon, quote
 from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.verify.binomial import chance_limit
 from discreet.verify.mechanisms import float_noise, many_floats, secrets
@@ -52,6 +56,7 @@ __all__ = [
     "repeats",
     "run",
     "success_by_epsilon",
+    "value_record",
 ]
 
 Mechanism: TypeAlias = Callable[..., Any]  # called with answer, sensitivity=…, epsilon=…
@@ -62,12 +67,13 @@ Answerer: TypeAlias = Callable[[NDArray[np.int64], Fraction], NDArray[Any]]  # n
 _OTHERS = 30  # people whom the attacker knows to be counted
 _KNOWN_AGES = range(20, 60)
 _PEOPLE, _QUESTIONS = 100, 800
-_NAIVE_ASKS = 40_000  # enough that the mean of the naive answers is within half a person
+_EPSILONS = Fraction(1, 100), Fraction(3)  # beyond these, naive code is broken only in far more trials
+_SURE = 30  # −ln of the chance that guesses at the allowed rate are all right: below 10⁻¹³, far below an alarm's
 _MOST_ASKS = 50  # the most questions to a study; the budget ends the attack long before
 _NEARBY = 6  # how far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer places
-_COLUMNS = "{:<18} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
+_COLUMNS = "{:<18} {:>5} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
-    "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε, e^ε/(1+e^ε),",
+    "naive, discreet: how often the attacker is right. theory: how often anyone can be right at this ε,",
     "or 0 % where the attacker claims to be certain. alarm above: a rate that chance exceeds once in 10⁹.",
     "discreet holds if its rate is not above that.",
 )
@@ -80,6 +86,8 @@ class Attack:
     name: str
     what: str
     """What the attacker does, in one sentence."""
+    epsilon: float
+    """The ε of everything that the attacker sees."""
     trials: int
     naive: float
     """Share of trials in which the attacker is right against the naive mechanism."""
@@ -113,30 +121,74 @@ class Attack:
         return "held" if self.works else "void"
 
 
-def every() -> Iterator[Attack]:
-    """All attacks, one after another."""
-    for attack in (record, mean_record, difference, repeats, reconstruction, least_bits, precision):
-        yield attack()
+def every(epsilon: Any = 1) -> Iterator[Attack]:
+    """All attacks at this ε, one after another, each with trials enough to tell naive code from chance."""
+    exact = _attackable(epsilon)
+    enough = math.ceil(_SURE / -math.log(best_guess(exact)))
+    for attack in (record, mean_record, value_record, difference):
+        yield attack(epsilon=exact)
+    yield repeats(epsilon=exact, trials=max(60, enough))
+    yield reconstruction(epsilon=exact, rounds=max(10, -(-enough // _PEOPLE)))
+    yield least_bits(epsilon=exact)
+    yield precision(epsilon=exact)
 
 
-def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
+def bounds(epsilon: Any) -> dict[str, float]:
+    """How often any attacker can be right at this ε, by what is guessed and the neighbour relation.
+
+    >>> {fact: round(rate, 3) for fact, rate in bounds(1).items()}
+    {'change-one': 0.731, 'add-remove, presence': 0.731, 'add-remove, value': 0.881}
+    """
+    exact = exact_epsilon(epsilon)
+    once, twice = best_guess(exact), best_guess(2 * exact)
+    return {"change-one": once, "add-remove, presence": once, "add-remove, value": twice}
+
+
+def run(show: Callable[[str], None], *, epsilon: Any = 1, as_json: bool = False) -> bool:
     """Show all attacks as a table or as JSON; True if each breaks the naive mechanism and discreet withstands it."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
-    tell(_COLUMNS.format("attack", "trials", "naive", "discreet", "theory", "alarm above", "verdict"))
+    exact, heading = _attackable(epsilon), ("trials", "naive", "discreet", "theory", "alarm above")
+    tell(_COLUMNS.format("attack", "ε", *heading, "verdict"))
     attacks = []
-    for attack in every():
+    for attack in every(exact):
         attacks.append(attack)
         rates = (attack.naive, attack.discreet, attack.allowed, attack.limit)
-        shares = [f"{rate:.1%}".replace("%", " %") for rate in rates]
-        tell(_COLUMNS.format(attack.name, f"{attack.trials:,}", *shares, attack.verdict))
+        spent = f"{attack.epsilon:.4g}"
+        shares = map(_percent, rates)
+        tell(_COLUMNS.format(attack.name, spent, f"{attack.trials:,}", *shares, attack.verdict))
         for line in (attack.what, *attack.faults):
             tell(f"    {line}")
-    for line in _WHY:
+    for line in (*_WHY, *_limits(exact)):
         tell(line)
     if as_json:
         listed = [{**asdict(attack), "limit": attack.limit, "verdict": attack.verdict} for attack in attacks]
         show(json.dumps(listed, ensure_ascii=False, indent=1))
     return all(attack.verdict == "held" for attack in attacks)
+
+
+def _limits(epsilon: Fraction) -> tuple[str, ...]:
+    """What theory allows at this ε, for each neighbour relation, in sentences."""
+    once, _, twice = map(_percent, bounds(epsilon).values())
+    return (
+        f"theory at ε = {float(epsilon):.4g}, after everything that this ε pays for:",
+        f"    under change-one, for any fact about one person: e^ε/(1+e^ε) = {once}",
+        f"    under add-remove, for whether a person is in the data: e^ε/(1+e^ε) = {once}",
+        f"    under add-remove, for a fact about a person's value: e^2ε/(1+e^2ε) = {twice}",
+    )
+
+
+def _percent(rate: float) -> str:
+    return f"{rate:.1%}".replace("%", " %")
+
+
+def _attackable(epsilon: Any) -> Fraction:
+    exact, (least, most) = exact_epsilon(epsilon), _EPSILONS
+    if not least <= exact <= most:
+        raise InvalidParameter(
+            f"epsilon must lie between {float(least):g} and {most} for attacks, got {quote(epsilon)}: "
+            "beyond that, too many trials are needed to break naive code"
+        )
+    return exact
 
 
 def record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -158,6 +210,18 @@ def mean_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism 
         move=Fraction(oldest, size),
     )
     return _try_attack("record in a mean", method, rate, epsilon, trials, mechanism)
+
+
+def value_record(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
+    """A person's value, −1 or 1, guessed from a sum under add-remove, where Δ = 1 and the two values are 2 apart.
+
+    The rate lies between e^ε/(1+e^ε), the limit for presence, and e^2ε/(1+e^2ε), the limit for a value: with Laplace
+    noise it is 1 − e^−ε/2.
+    """
+    method = "knows every value but one, -1 or 1, and subtracts them from a sum; add-remove, so Δ is 1"
+    rate = _guess_rate(lambda tell, secret: tell(2.0 * secret - 1) > 0)
+    allowed = best_guess(2 * exact_epsilon(epsilon))
+    return _try_attack("value in a sum", method, rate, epsilon, trials, mechanism, allowed=allowed)
 
 
 def difference(*, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism) -> Attack:
@@ -196,9 +260,9 @@ def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
     return noisy
 
 
-def without_account(counts: NDArray[np.int64], _epsilon: Fraction) -> NDArray[Any]:
-    """The naive mechanism: noise of scale 1 on each count, whatever their number."""
-    return counts + many_floats(1.0, counts.size)
+def without_account(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
+    """The naive mechanism: noise of scale 1 on each count, or 1/ε if that is less, whatever their number."""
+    return counts + many_floats(1 / max(1.0, float(epsilon)), counts.size)
 
 
 def reconstruction(*, epsilon: Any = 1, rounds: int = 10, answers: Answerer = within_budget) -> Attack:
@@ -235,6 +299,7 @@ def repeats(
     """
     total = exact_epsilon(epsilon)
     cost, faults = total / questions, set[str]()
+    asks = math.ceil((10 / cost) ** 2)  # the mean of the naive answers is then within half a person
 
     def mean_of_study(count: int, **_: Any) -> float:
         obtained = (ask or answers_of_study)(count > _OTHERS, total, cost)
@@ -242,9 +307,9 @@ def repeats(
         return sum(obtained.answers) / max(1, len(obtained.answers))
 
     def mean_of_naive(count: int, **_: Any) -> float:
-        return count + float(many_floats(float(1 / cost), _NAIVE_ASKS).mean())
+        return count + float(many_floats(float(1 / cost), asks).mean())
 
-    method = f"asks again and again, and averages ({_NAIVE_ASKS:,} times the naive mechanism; a ledger stops it)"
+    method = f"asks again and again, and averages ({asks:,} times the naive mechanism; a ledger stops it)"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > _OTHERS + 0.5)
     attack = _try_attack("averaging", method, rate, total, trials, mean_of_study, naive=mean_of_naive)
     return replace(attack, faults=tuple(sorted(faults)))
@@ -302,6 +367,7 @@ def _try_attack(
     return Attack(
         name=name,
         what=method,
+        epsilon=float(exact),
         trials=trials,
         naive=rate(naive, exact, trials),
         discreet=rate(mechanism, exact, trials),

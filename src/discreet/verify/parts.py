@@ -312,7 +312,8 @@ def certified_twin(statistic: str, *, epsilon: Any, **parameters: Any) -> tuple[
     accepted = set(inspect.signature(call).parameters) - {"x", "bits", "epsilon", "account", "method"}
     if statistic == "bounds":  # fewer are refused
         parameters = {"n": math.ceil(LEAST / exact), **parameters}
-    data = _zeros(**{name: parameters.pop(name) for name in _SHAPE & set(parameters)})
+    shape = {name: parameters.pop(name) for name in _SHAPE & set(parameters)}
+    data = _zeros(**{"whole": statistic == "randomized_response", **shape})
     if statistic == "histogram" and "keys" not in parameters:
         parameters = {"bounds": (0, 1), **parameters}
     if unknown := set(parameters) - accepted:

@@ -215,12 +215,16 @@ def test_what_a_strange_container_says_is_kept_nowhere():
     assert caught.value.__context__ is None
 
 
-def test_truths_are_what_is_not_zero_and_missing_stays_missing():
-    found = column([0, -0.0, 1, math.nan, None, math.inf]).truths()
-    assert np.array_equal(found.values, [0, 0, 1, math.nan, math.nan, 1], equal_nan=True)
-    assert found.nullable
-    assert column(np.array([0, 2])).truths().truth
-    assert not column(np.array([0, 2])).truths().nullable
+def test_shares_are_truths_if_their_type_is_whole_and_numbers_otherwise():
+    for whole in (np.array([0, 1]), np.array([True, False]), np.array([0, 1], np.uint8)):
+        found = column(whole).shares()
+        assert (found.whole, found.truth, found.nullable, found.typed) == (True, True, False, True)
+    for real in (np.array([0.0, 1.0]), np.array([0.5, math.nan])):
+        found = column(real).shares()
+        assert (found.whole, found.truth, found.nullable, found.typed) == (False, False, True, True)
+    for items in ([True, False], [0, 1], [0.5, None]):  # a list has no type, whatever its items are
+        found = column(items).shares()
+        assert (found.whole, found.truth, found.nullable, found.typed) == (False, False, True, False)
 
 
 def test_two_dimensions_are_refused():

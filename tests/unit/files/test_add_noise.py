@@ -98,6 +98,15 @@ def test_several_files_become_one_in_their_order(source, tmp_path):
     assert blocks == [f"block {number}" for number in [*range(10), *range(5_000)]]
 
 
+def test_a_file_that_is_named_twice_is_refused(source, tmp_path):
+    """One unit would move each number of it twice."""
+    (tmp_path / "link.parquet").symlink_to(source)
+    for other in (source, tmp_path / "link.parquet"):
+        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and counts\.parquet and "):
+            noised([source, other], tmp_path / "noisy.parquet")
+    assert not (tmp_path / "noisy.parquet").exists()
+
+
 def test_a_file_without_rows_stays_without_rows(tmp_path):
     parquet.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "in.parquet")
     target = add_noise(tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["n"], sensitivity=1, epsilon=1)

@@ -56,7 +56,7 @@ def test_a_second_study_needs_no_second_token(tmp_path):
     other = shutil.copy(policy, tmp_path / "other.toml")
     said("token", "ann", "--study", policy, "--allot", "0.5")
     more = said("token", "ann", "--study", other, "--allot", "0.25")
-    assert "already has a token" in more.output
+    assert "already has a token, which stays the same" in more.output
     assert "discreet_" not in more.stdout
 
 

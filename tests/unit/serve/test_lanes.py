@@ -1,26 +1,25 @@
 import asyncio
 import threading
-import time
 
 import pytest
 
 from discreet.serve.lanes import Lane, Standing
 from discreet.serve.refusals import Refusal
+from waiting import PATIENCE
 
 
-def asked(lane: Lane, names: str, *, hold: float = 0.0) -> list[str]:
-    """The order in which requests of these tokens are worked on, if all come at once."""
-    order, lock = [], threading.Lock()
-
-    def work(name: str) -> None:
-        with lock:
-            order.append(name)
-        time.sleep(hold)
+def asked(lane: Lane, names: str) -> list[str]:
+    """The order in which requests of these tokens are worked on, if all come while the only thread is busy."""
+    order, all_wait = [], threading.Event()
 
     async def all_of_them() -> None:
-        first = asyncio.ensure_future(lane.run("first", lambda: time.sleep(0.05)))
+        first = asyncio.ensure_future(lane.run("first", lambda: all_wait.wait(PATIENCE)))
         await asyncio.sleep(0)
-        await asyncio.gather(first, *(lane.run(name, lambda name=name: work(name)) for name in names))
+        others = [asyncio.ensure_future(lane.run(name, lambda name=name: order.append(name))) for name in names]
+        while sum(map(len, lane._waiting.values())) < len(names):
+            await asyncio.sleep(0)
+        all_wait.set()
+        await asyncio.gather(first, *others)
 
     asyncio.run(all_of_them())
     return order
@@ -35,7 +34,7 @@ def test_a_free_thread_goes_to_the_token_that_has_none():
 
     async def hold(name: str) -> None:
         ends[name] = threading.Event()
-        await lane.run(name[0], lambda: (order.append(name), ends[name].wait(5)))
+        await lane.run(name[0], lambda: (order.append(name), ends[name].wait(PATIENCE)))
 
     async def scenario() -> None:
         tasks = [asyncio.ensure_future(hold(name)) for name in ("a1", "a2", "a3", "b1", "a4", "c1")]
@@ -56,31 +55,33 @@ def test_a_free_thread_goes_to_the_token_that_has_none():
 
 
 def test_one_token_never_has_all_threads():
-    lane, now, most, lock = Lane(4, 100), 0, 0, threading.Lock()
+    lane, begun, end = Lane(4, 100), [], threading.Event()
 
     def work() -> None:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        time.sleep(0.02)
-        with lock:
-            now -= 1
+        begun.append(1)
+        end.wait(PATIENCE)
 
-    async def many() -> None:
-        await asyncio.gather(*(lane.run("a", work) for _ in range(12)))
+    async def many() -> int:
+        tasks = [asyncio.ensure_future(lane.run("a", work)) for _ in range(12)]
+        while len(begun) < 3 or sum(map(len, lane._waiting.values())) + len(begun) < len(tasks):
+            await asyncio.sleep(0.001)
+        together = len(begun)
+        end.set()
+        await asyncio.gather(*tasks)
+        return together
 
-    asyncio.run(many())
-    assert most == 3
+    assert asyncio.run(many()) == 3
+    assert len(begun) == 12
 
 
 def test_who_gives_up_leaves_its_place_and_its_thread():
     lane, end = Lane(1, 100), threading.Event()
 
     async def scenario() -> list[int]:
-        holder = asyncio.ensure_future(lane.run("a", lambda: end.wait(5)))
+        holder = asyncio.ensure_future(lane.run("a", lambda: end.wait(PATIENCE)))
         waiting = [asyncio.ensure_future(lane.run("b", lambda at=at: at)) for at in range(3)]
-        await asyncio.sleep(0.01)
+        while sum(map(len, lane._waiting.values())) < len(waiting):
+            await asyncio.sleep(0)
         waiting[0].cancel()
         end.set()
         await holder

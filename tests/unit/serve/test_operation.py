@@ -86,9 +86,9 @@ def test_a_part_that_does_not_answer_holds_one_thread_however_often_anybody_asks
     monkeypatch.setattr(guard, "_HOLDS", 0.0)
     monkeypatch.setattr(guard, "_PATIENCE", 0.2)
     asked, answered = [], threading.Event()
-    ready = guard.Readiness({}, disk=lambda: (asked.append(1), answered.wait(20)), tokens=lambda: None)
+    ready = guard.Readiness({}, disk=lambda: (asked.append(1), answered.wait(PATIENCE)), tokens=lambda: None)
     with ThreadPoolExecutor(4) as pool:
-        assert [other.result(5) for other in [pool.submit(ready) for _ in range(4)]] == [["disk"]] * 4
+        assert [other.result() for other in [pool.submit(ready) for _ in range(4)]] == [["disk"]] * 4
     assert len(asked) == 1
     answered.set()
     wait(lambda: ready() == [])

@@ -29,6 +29,16 @@ def options_of(name: str, folder: Path) -> dict:
     return {}
 
 
+def one_page(pdf: bytes) -> bool:
+    """Whether this is a PDF with one page and with letters as letters, not as a picture."""
+    return (
+        pdf.startswith(b"%PDF-")
+        and len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+        and b"/Font" in pdf
+        and b"/Subtype/Image" not in pdf.replace(b" ", b"")
+    )
+
+
 @pytest.mark.parametrize("name", figures.NAMES)
 def test_every_figure_makes_a_picture(name, tmp_path):
     chart = figures.make(name, **options_of(name, tmp_path))
@@ -40,6 +50,7 @@ def test_every_figure_makes_a_picture(name, tmp_path):
     assert svg.count("<text") > 5
     assert theme.TEXT[0] in svg
     assert theme.repaint() in svg
+    assert one_page(figures.save(chart, tmp_path / "it.pdf").read_bytes())
 
 
 @pytest.mark.parametrize("name", figures.NAMES)
@@ -51,6 +62,14 @@ def test_a_spec_has_all_that_it_needs(name, tmp_path):
     assert '"url"' not in text
     assert spec["background"] == theme.CARD[0]
     assert spec["config"]["font"] == theme.FONT
+
+
+def test_a_chart_of_a_notebook_saves_itself_as_a_pdf(tmp_path):
+    """As `answer.figure().save("it.pdf")`: altair writes it by the converter of the extra."""
+    chart = figures.make("release", **options_of("release", tmp_path))
+    chart.save(str(tmp_path / "it.pdf"))
+    assert one_page((tmp_path / "it.pdf").read_bytes())
+    assert not one_page(figures.save(chart, tmp_path / "it.png").read_bytes())
 
 
 def test_a_spec_in_a_file_is_the_chart(tmp_path):
@@ -77,8 +96,8 @@ def test_what_cannot_be_made_is_refused_with_a_sentence(tmp_path):
         figures.make("slide", eps=1)
     with pytest.raises(InvalidParameter, match="figure release needs answer"):
         figures.make("release")
-    for name in ("it.pdf", "it", "it.jpeg"):
-        with pytest.raises(InvalidParameter, match=r"must end in \.png, \.svg, \.html or \.json, got"):
+    for name in ("it.doc", "it", "it.jpeg"):
+        with pytest.raises(InvalidParameter, match=r"must end in \.png, \.svg, \.pdf, \.html or \.json, got"):
             figures.save(figures.make("attacker"), tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -26,7 +26,7 @@ from discreet.ask.declared import Declared
 from discreet.ask.expression import Column, Comparison, Constant, Every, Expression, Missing, Negation
 from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key
-from discreet.ask.policy import Policy, toml
+from discreet.ask.policy import Policy, is_select, toml
 from discreet.ask.query import Group
 from discreet.ask.scope import Scope, check_schema, column_under
 from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, USUAL, formats_of, nearest, undecoded_lines
@@ -74,7 +74,9 @@ def inspect(policy: Policy) -> Inspection:
     try:
         return _Inspector(policy).inspection()
     except EngineFailed as error:
-        words = f"{error.sentence}; if the source is a SELECT, use TRY_CAST, which cannot fail on any row"
+        if not isinstance(policy.source, str) or not is_select(policy.source) or "TRY_CAST" in error.sentence:
+            raise
+        words = f"{error.sentence}; use TRY_CAST in the SELECT, which cannot fail on any row"
         raise EngineFailed(words, code=error.code) from None
 
 

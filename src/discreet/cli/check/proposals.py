@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from discreet.engines.sources import CSV
+from discreet.engines.endings import CSV
 from discreet.engines.sql.patterns import date_shape
 
 USUAL = "windows-1252"  # what spreadsheets in western offices write: Latin-1, except control characters

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from discreet.ask.policy import Policy, toml
 from discreet.cli.check.inspection import inspect
 from discreet.cli.check.proposals import kind_of_texts
-from discreet.engines.sources import CSV, suffix_of
+from discreet.engines.endings import CSV, suffix_of
 from discreet.engines.textfiles import header
 from discreet.errors import DiscreetError
 

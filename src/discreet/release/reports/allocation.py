@@ -43,6 +43,7 @@ _ROUNDS = ((8, 60), (1, 150), (1, 400))  # how many descents continue after so m
 _LEAST = 1e-3  # a smaller share is not worth a set
 _GRAIN = 4096  # shares are multiples of 1/4096
 _SHARPNESS = 8  # the norm that approximates the largest variance
+_HALVINGS = 4  # of an exponent, from 1 to 1/(2·_SHARPNESS)
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,15 @@ def allocated(
         selected[(information[untold][:, used] * shares[0] ** 2).argmax(axis=1)] = True
         used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
+
+
+def distinct(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """The targets that matter for the largest variance: of those that differ only in weight, the heaviest."""
+    heaviest: dict[object, Target] = {}
+    for target in targets:
+        key = target.levels, target.spreads
+        heaviest[key] = max(target, heaviest.get(key, target), key=lambda one: one.weight)
+    return tuple(heaviest.values())
 
 
 @lru_cache(maxsize=64)
@@ -184,14 +194,18 @@ def _descended(spreads: Floats, information: Floats, shares: Floats, steps: int,
 
 
 def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+    pull = spreads.sum(axis=0)  # the weight of each part in the slope
     for _ in range(steps):
         precise = shares**2 @ information.T
-        pull = spreads.sum(axis=0)  # the weight of each part in the slope
         if largest:
             variances = (1 / precise) @ spreads.T
-            pull = (variances / variances.max(axis=1, keepdims=True)) ** (_SHARPNESS - 1) @ spreads
+            relative = variances / variances.max(axis=1, keepdims=True)
+            squares = relative * relative
+            pull = (squares * squares * squares * relative) @ spreads  # relative**(_SHARPNESS - 1), in less time
         slope = (pull / precise**2) @ information * shares
-        downhill = (slope / slope.max(axis=1, keepdims=True)) ** (0.5 / _SHARPNESS if largest else 0.5)
+        downhill = slope / slope.max(axis=1, keepdims=True)
+        for _ in range(_HALVINGS if largest else 1):
+            np.sqrt(downhill, out=downhill)
         shares = np.maximum(shares * downhill, 1e-12)
         shares /= shares.sum(axis=1, keepdims=True)
     return shares

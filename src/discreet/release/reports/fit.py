@@ -28,8 +28,21 @@ from discreet.release.statistics.spread import combined_radius
 Question: TypeAlias = Sequence[tuple[int, Floats]]
 """For each axis, a level and a combination of its cells; one axis may have several combinations, side by side."""
 
+Key: TypeAlias = tuple[tuple[int, tuple[int, ...], bytes], ...]
+"""What a question is known by."""
+
 GRAIN = 2**16
 """The denominator of weights."""
+
+COLD, WARM = 5, 2
+"""Steps of Newton's method from a guess, and from the radius at another ε: at most, or nearly so."""
+
+_ALIKE = 1 + 1e-4
+"""Scales whose ratios to others differ by at most this factor are those of another ε: radii are in the same ratio, and
+too large by no more than this. A search goes to four digits."""
+
+_SIMILAR = 1.1
+"""The same for a start: integrals far beyond a radius need nodes without end."""
 
 
 def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[int]:
@@ -39,6 +52,11 @@ def averages(axes: tuple[Axis, ...], measured: Measured, part: Levels) -> list[i
     weights = np.floor(precise / precise.sum() * GRAIN).astype(int)
     weights[weights.argmax()] += GRAIN - weights.sum()
     return [int(weight) for weight in weights]
+
+
+def key_of(question: Question) -> Key:
+    """What a question is known by."""
+    return tuple((level, query.shape, query.tobytes()) for level, query in question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +131,12 @@ class Noise:
 
     def reach(self, question: Question, confidence: float) -> Floats:
         """The radius of the noise of each combination at this confidence."""
-        times, sets, weights, largest = self.combined.law(question)
+        key = key_of(question)
+        _, _, weights, largest = self.combined.law(question, key)
         if not weights.size:
             return np.zeros(weights.shape[1])
-        scaled = weights * np.array(self.scales)[sets][:, None]
         slack: Floats = (largest * np.array(self.slacks)[:, None]).max(axis=0)
-        return combined_radius(scaled.T, confidence, times) + slack
+        return self.combined.radii(key, np.array(self.scales), confidence) + slack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,19 +148,61 @@ class Combined:
     known: bool
     """Whether the number of rows is public."""
 
-    def law(self, question: Question) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+    def law(self, question: Question, key: Key | None = None) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
         """The multiplicity and the set of each weight, the weights of each combination, and their largest by set."""
-        key = tuple((level, query.shape, query.tobytes()) for level, query in question)
+        key = key_of(question) if key is None else key
         if key not in self._laws:
             self._laws[key] = self._law(question)
         return self._laws[key]
+
+    def kept_law(self, key: Key) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """The same for a question that was looked at before."""
+        return self._laws[key]
+
+    def radii(self, key: Key, scales: Floats, confidence: float) -> Floats:
+        """The radii of continuous draws of these scales for a question whose law is known, kept from ε to ε."""
+        steps, start = self.begun(key, scales, confidence)
+        if not steps and start is not None:
+            return start
+        times, sets, weights, _ = self._laws[key]
+        radii = combined_radius((weights * scales[sets][:, None]).T, confidence, times, start)
+        self._radii[key, confidence] = scales, radii
+        return radii
+
+    def begun(self, key: Key, scales: Floats, confidence: float) -> tuple[int, Floats | None]:
+        """The steps of Newton's method that radii need, and where they begin: 0 if this is close enough."""
+        if (key, confidence) not in self._radii:
+            return COLD, None
+        before, radii = self._radii[key, confidence]
+        if not (before > 0).all():  # of an ε so large that only the draw 0 is likely
+            return COLD, None
+        ratios = scales / before
+        largest, smallest = float(ratios.max()), float(ratios.min())
+        if largest > smallest * _SIMILAR:
+            return COLD, None
+        return 0 if largest <= smallest * _ALIKE else WARM, radii * largest
+
+    @cached_property
+    def keys(self) -> dict[tuple[str, str], list[Key]]:
+        """The keys of the questions of a number of a table, kept."""
+        return {}
+
+    @cached_property
+    def blocks(self) -> dict[Key, list[tuple[int, int, int]]]:
+        """The work of the integrals of questions, kept (`spread.work`)."""
+        return {}
+
+    @cached_property
+    def _radii(self) -> dict[tuple[Key, float], tuple[Floats, Floats]]:
+        """Radii, and the scales that they are of."""
+        return {}
 
     def _own(self, question: Question) -> set[int]:
         """The axes on which a combination is not all rows."""
         return {index for index, (level, query) in enumerate(question) if level or query.size > 1 or query[0] != 1}
 
     @cached_property
-    def _laws(self) -> dict[object, tuple[Floats, NDArray[np.int64], Floats, Floats]]:
+    def _laws(self) -> dict[Key, tuple[Floats, NDArray[np.int64], Floats, Floats]]:
         return {}
 
     def _law(self, question: Question) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:

@@ -55,7 +55,7 @@ from discreet.release.reports.report import (
 )
 from discreet.release.reports.rows import refuse_whole
 from discreet.release.reports.tables import Layout, Number, Table
-from discreet.release.reports.work import of_report, refuse_report
+from discreet.release.reports.work import of_errors, refuse_report
 from discreet.release.size import MOST_NUMBERS
 from discreet.release.split import scaled, terms_of
 from discreet.release.statistics.grouped import mean_error
@@ -91,8 +91,10 @@ class ReportPlan:
     """The captions and decimals from its file."""
     combined: Combined | None = field(default=None, compare=False)
     """What plans of the same sets at different ε share."""
-    begun: Steps = field(default_factory=Steps, compare=False)
-    """The work of choosing the sets."""
+    asked_alone: dict[tuple[str, Fraction, int], Plan] = field(default_factory=dict, compare=False)
+    """The plans of tables that are asked alone, which plans at different ε share, too."""
+    steps: Steps = field(default_factory=Steps, compare=False)
+    """The work of this plan, and of the search that it is from, which is added before it is done."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -162,15 +164,12 @@ class ReportPlan:
 
     def alone(self, table: Table) -> Plan:
         """The plan of a table that is asked alone, at ε = 1."""
-        if table.name not in self._alone:
-            self._alone[table.name] = plan_of(
+        key = table.name, self.level, self.size
+        if key not in self.asked_alone:
+            self.asked_alone[key] = plan_of(
                 self.study, table.query, epsilon=Fraction(1), confidence=self.level, size=self.size
             )
-        return self._alone[table.name]
-
-    @cached_property
-    def _alone(self) -> dict[str, Plan]:
-        return {}
+        return self.asked_alone[key]
 
     def table_lines(self, size: int | None) -> list[Line]:
         """The lines of a plan for the only table, if it is answered from a report."""
@@ -202,19 +201,28 @@ class ReportPlan:
         """
         if number.statistic != "mean" or number.of is None:
             return self.reach(table, number)
-        level, width = float(self.level), float(number.of.upper - number.of.lower)
-        reaches = (mean_reaches(table, self.axes, number, self._noise, level, c) for _, c in kinds(table, self.axes))
+        level, width = self.levels(number)[-1], float(number.of.upper - number.of.lower)
+        reaches = (mean_reaches(table, self.axes, number, self.noise, level, c) for _, c in kinds(table, self.axes))
         return max((float(reach.max()) for reach in reaches), default=0.0) / self.size * width
 
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
         return {}
 
+    def is_known(self, table: Table, number: Number) -> bool:
+        """Whether the error of a number was computed."""
+        return (table.name, number.name) in self._reaches
+
+    def levels(self, number: Number) -> list[float]:
+        """The levels of the radii that the error of a number needs: of a mean, at twice the doubt, too."""
+        level = float(self.level)
+        return [max(2 * level - 1, level / 2), level] if number.statistic == "mean" else [level]
+
     def _reach(self, table: Table, number: Number) -> float:
-        level, noise = float(self.level), self._noise
+        level, noise = float(self.level), self.noise
         if number.statistic != "mean" or number.of is None:
             return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
-        width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, max(2 * level - 1, level / 2)
+        width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, self.levels(number)[0]
         for _, cell in kinds(table, self.axes):
             near, far = (mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level))
             largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
@@ -234,7 +242,8 @@ class ReportPlan:
         return self.combined or Combined(axes=self.axes, measured=self.measured, known=self.known)
 
     @cached_property
-    def _noise(self) -> Noise:
+    def noise(self) -> Noise:
+        """The noise of the report at its ε."""
         scales = self.design.scales(self.terms, self.epsilon)
         draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
         return self.design.noise(draws, float(self.level), known=self.known, combined=self.combining)
@@ -364,7 +373,8 @@ class ReportPlan:
             )
         if not self._whole():
             raise InvalidParameter("these weights or errors are too far apart for one report: split it into two")
-        refuse_report(self, of_report(self, 0))
+        self.steps.update(of_errors(self, self.layout.tables))
+        refuse_report(self, self.steps)
         if self.integers or self.rows is not None:
             refuse_whole(self, rows=self.rows is not None)
         with suppress(ArithmeticError, ValueError):

@@ -14,12 +14,12 @@ from discreet.ask.reportfile import PLAIN, Presentation, rows_file
 from discreet.ask.scope import Scope
 from discreet.errors import InvalidParameter, one_line
 from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
-from discreet.release.reports.allocation import allocated, listed
+from discreet.release.reports.allocation import allocated, distinct, listed
 from discreet.release.reports.fit import Combined
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import layout_of
 from discreet.release.reports.tables import Number, Table
-from discreet.release.reports.work import of_allocation, of_lists, of_report, refuse_report
+from discreet.release.reports.work import of_allocation, of_errors, of_laws, of_lists, refuse_report
 from discreet.release.split import by_name, refuse_heavy
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MOST_TABLES = 500
 _BEGIN = 2**20
 """The ε, in units, at which a search begins: about 0.001."""
 
-_TRIALS, MOST_TRIALS = 6, 8
+_TRIALS, _MOST_TRIALS = 6, 8
 """The most ε at which all errors are computed, once there is one that reaches all targets, and until there is one. Four
 are usual. What lies beside a guess grows by its fourth power; the last guess is the largest ε."""
 
@@ -101,12 +101,18 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
                 aim = targets.get(table.name, math.inf) * ((plan.size if number.statistic == "mean" else 1) / width)
                 weight = max(max(aim, _LEAST_AIM) ** -2, 1e-12)
             goals.append(replace(table.target(axes, number), weight=weight))
-    begun = of_lists(axes, goals)
-    refuse_report(plan, begun)
-    begun += of_allocation(goals, *listed(axes, tuple(goals), plan.layout.halves, known=plan.known))
-    refuse_report(plan, begun)
+    goals = list(distinct(goals)) if targets else goals
+    steps = of_lists(axes, goals)
+    refuse_report(plan, steps)
+    lists = listed(axes, tuple(goals), plan.layout.halves, known=plan.known)
+    steps += of_allocation(len(goals) if targets else 0, *lists)
+    refuse_report(plan, steps)
     sets = allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
-    return replace(plan, measured=sets, begun=begun)
+    combined = Combined(axes=axes, measured=sets, known=plan.known)
+    measured = replace(plan, measured=sets, combined=combined, steps=steps)
+    steps.update(of_laws(measured))
+    refuse_report(measured, steps)
+    return measured
 
 
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
@@ -116,25 +122,28 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     guesses the ε between two others, and where a guess leaves more than half of the range, the middle is next.
     """
     measured, most = _measured(plan, targets), int(LARGEST / UNIT)
-    combined = Combined(axes=plan.axes, measured=measured.measured, known=plan.known)
-    tried = replace(measured, combined=combined)
-    refuse_report(tried, of_report(tried, MOST_TRIALS), searched=True)
+    tables = [table for table in plan.layout.tables if table.name in targets]
+
+    def checked(tried: ReportPlan, *, first: bool = False) -> ReportPlan:
+        """A plan whose errors are not too much work; their steps are counted."""
+        tried.steps.update(of_errors(tried, tables, first=first))
+        refuse_report(tried, tried.steps, searched=True)
+        return tried
 
     @cache
     def trial(units: int) -> ReportPlan:
-        return replace(tried, epsilon=units * UNIT)
+        return replace(measured, epsilon=units * UNIT)
 
     def largest(error: Callable[[Table, Number], float]) -> float:
         """The largest error, as a share of its target."""
-        tables = [table for table in plan.layout.tables if table.name in targets]
         return max(
             error(table, number) / max(targets[table.name], _LEAST_AIM) for table in tables for number in table.numbers
         )
 
     def share_at(units: int) -> float:
-        return largest(trial(units).reach)
+        return largest(checked(trial(units)).reach)
 
-    guess = min(max(1, int(min(largest(trial(_BEGIN).radius) * _BEGIN, float(most)))), most)
+    guess = min(max(1, int(min(largest(checked(trial(_BEGIN), first=True).radius) * _BEGIN, float(most)))), most)
     low, high, below, above, wider = 0, 0, math.inf, 0.0, _BESIDE
     trials = 0
     while not high or (not low and trials < _TRIALS):  # between two ε, of which the larger alone reaches all targets
@@ -144,7 +153,7 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
                 raise InvalidParameter("within must be larger: no ε gives such a small error here")
             low, below = guess, share
             guess = min(max(guess + 1, int(min(guess * share * wider, float(most)))), most)
-            guess = most if trials == MOST_TRIALS - 1 else guess
+            guess = most if trials == _MOST_TRIALS - 1 else guess
         else:
             high, above = guess, share
             if guess == 1:

@@ -6,8 +6,9 @@
 Each person's answer is ε-differentially private on its own: nobody must be trusted with the true bits. The cost is an
 error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε (`accuracy.randomized_response`).
 
-The coins are exact (draw.coin). Data never raises an error: anything but 0, 1, True and False counts as 0, including
-NaN and missing values. The number of people is public, and who answered is not hidden.
+The coins are exact (draw.coin). A column of real numbers is refused by its type. Data never raises an error: in a list,
+whose entries have no common type, and in a column of integers, anything but 1 and True counts as 0, including 0.5, NaN
+and missing values. The number of people is public, and who answered is not hidden.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from discreet.calibrate import lemma
 from discreet.calibrate.ball import ball, nearest
 from discreet.draw.coin import flips, logistic
 from discreet.draw.entropy import Entropy, keystream
-from discreet.engines.array import safely
+from discreet.engines.array import column
 from discreet.errors import InvalidParameter
 from discreet.parameters import Epsilon, Number, exact_confidence, exact_epsilon
 
@@ -98,7 +99,7 @@ def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon)
     Parameters
     ----------
     bits : array_like
-        A 0 or 1 for each person; anything else counts as 0.
+        A 0 or 1 for each person. A column of real numbers is refused; other entries of a list count as 0.
     epsilon : number or text
         The privacy parameter of each person: the smaller, the more bits are flipped.
 
@@ -127,40 +128,13 @@ def _respond(bits: Any, epsilon: Fraction, entropy: Entropy) -> Response:
 
 
 def _ones(bits: Any) -> NDArray[np.bool_]:
-    """Which entries are 1; decided entry by entry, and no entry raises an error."""
-    refusal = InvalidParameter(f"bits must be a list or an array, got a {type(bits).__name__}")
-    ones = safely(bits, _read, refusal)
-    if ones.size == 0:
+    """Which entries are 1. The type of a column is refused, never an entry."""
+    data = column(bits)
+    if len(data) == 0:
         raise InvalidParameter("bits must have at least one entry, got none")
-    return ones
-
-
-def _read(bits: Any) -> NDArray[np.bool_]:
-    if issubclass(type(bits), list | tuple):
-        return np.fromiter(map(_is_one, bits), np.bool_, len(bits))
-    masked = issubclass(type(bits), np.ma.MaskedArray)
-    array = np.where(np.ma.getmaskarray(bits), 0, np.asarray(bits)) if masked else np.asarray(bits)
-    if array.ndim != 1:
-        raise InvalidParameter(f"bits must have one dimension, got {array.ndim}")
-    return _ones_of_array(array)
-
-
-def _ones_of_array(array: NDArray[Any]) -> NDArray[np.bool_]:
-    match array.dtype.kind:
-        case "b":
-            return array.astype(np.bool_)
-        case "i" | "u" | "f" | "c":
-            with np.errstate(all="ignore"):
-                return np.asarray(array == 1)
-        case "O":
-            return np.fromiter(map(_is_one, array), np.bool_, array.size)
-    return np.zeros(array.size, np.bool_)
-
-
-def _is_one(item: Any) -> bool:
-    try:
-        return bool(item == 1)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # an entry that cannot be compared counts as 0
-        return False
+    if data.typed and not data.whole:
+        raise InvalidParameter(
+            "bits must be truth values or whole numbers, 0 or 1, got a column of real numbers; "
+            "write a condition such as x >= 0.5, or take the proportion, whose numbers may lie between 0 and 1"
+        )
+    return np.asarray(data.values == 1, np.bool_)

@@ -31,6 +31,10 @@ _APART = 1.001
 _STEPS, _CLOSE = 50, 1e-6
 """Newton's method ends when a step is smaller than this share: the remaining error is of the order of its square."""
 
+_NEAR_STEP = 1e-3
+"""The same from a known start, which one step ends then: the radius is at most 5·10⁻⁷ too large, about what others have
+from their nodes."""
+
 SMALL_SCALE = 2
 """Up to this scale in steps the discrete law itself is used: a step of slack would widen the interval by a sixth."""
 
@@ -61,7 +65,11 @@ _ROWS = 64
 
 _LATTICE = 0.65
 """A combination of discrete draws reaches further than one of continuous draws with the same variances, by this share
-of its largest weight: at most 0.64 in a search over one to seven draws, scales from 1 and confidences to 0.999."""
+of its largest weight. It is found by a search, not proved: see `slack_of`."""
+
+_FAR = 5.0
+"""From an error probability of e^(−this) on, the discrete draws reach further: their tail falls like e^(−x/t), where t
+is their scale, and that of continuous draws with their variance, whose scale is smaller, falls faster."""
 
 Floats = NDArray[np.float64]
 
@@ -83,22 +91,30 @@ def continuous_scale(noisy: NoisySum | NoisyColumn) -> float:
 
 
 def slack_of(noisy: NoisySum | NoisyColumn, confidence: float) -> float:
-    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step."""
-    lattice = _LATTICE if noisy.scale >= 1 else 1.0
-    if noisy.scale < 1 and math.exp(-1 / float(noisy.scale)) < (1 - confidence) * _RARE:
+    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step.
+
+    Found by a search, not proved: for 5,556 random combinations of one to seven draws, with weights of 1 to 40, scales
+    from 0.03 to 20 and error probabilities from ½ to 10⁻¹², the exact law misses at most 0.9954 of what is allowed.
+    """
+    scale, miss = float(noisy.scale), 1 - confidence
+    lattice = _LATTICE if scale >= 1 else 1.0
+    lattice += 1.5 * (scale - continuous_scale(noisy) / noisy.step) * max(0.0, -math.log(miss) - _FAR)
+    if scale < 1 and math.exp(-1 / scale) < miss * _RARE:
         lattice = 0.0
     return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
 
 
-def combined_radius(weights: Floats, confidence: float, times: Floats | None = None) -> Floats:
+def combined_radius(
+    weights: Floats, confidence: float, times: Floats | None = None, start: Floats | None = None
+) -> Floats:
     """For each row of weights, the t with P(|Σ wᵢYᵢ| ≤ t) = confidence, or slightly more.
 
-    With `times`, each weight counts for so many independent variables.
+    With `times`, each weight counts for so many independent variables. A `start` near t saves time.
     """
     sizes = np.abs(np.asarray(weights, np.float64))
     if times is not None:
         smallest = _LEAST if (times == 1).all() else _LEAST_OF_MANY
-        return _tilted_radius(sizes, confidence, times, smallest)
+        return _tilted_radius(sizes, confidence, times, smallest, start)
     return radius_of_kinds(sizes, np.ones(sizes.shape[-1]), confidence)
 
 
@@ -136,7 +152,9 @@ def _closed_radius(weights: Floats, confidence: float) -> Floats:
     return reach
 
 
-def _tilted_radius(weights: Floats, confidence: float, times: Floats, smallest: float) -> Floats:
+def _tilted_radius(
+    weights: Floats, confidence: float, times: Floats, smallest: float, start: Floats | None = None
+) -> Floats:
     """The radius of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
 
         P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
@@ -145,10 +163,19 @@ def _tilted_radius(weights: Floats, confidence: float, times: Floats, smallest: 
     are enlarged, which can only widen the interval, so that M falls fast.
     """  # noqa: D400, D415 - a formula follows
     sizes, of_row = distinct_rows(weights.reshape(-1, weights.shape[-1]), times)
-    times = np.sort(times)
-    blocks = (sizes[start : start + _ROWS] for start in range(0, len(sizes), _ROWS))
-    radii = [_some_radii(block, confidence, times, smallest) for block in blocks]
+    times, begin = np.sort(times), None
+    if start is not None:
+        begin = np.empty(len(sizes))
+        begin[of_row] = start.reshape(-1)
+    radii = [
+        _some_radii(sizes[rows], confidence, times, smallest, None if begin is None else begin[rows])
+        for rows in _blocks(len(sizes))
+    ]
     return np.concatenate(radii)[of_row].reshape(weights.shape[:-1])
+
+
+def _blocks(count: int) -> list[slice]:
+    return [slice(first, first + _ROWS) for first in range(0, count, _ROWS)]
 
 
 def distinct_rows(sizes: Floats, times: Floats) -> tuple[Floats, NDArray[np.intp]]:
@@ -167,8 +194,10 @@ def distinct_rows(sizes: Floats, times: Floats) -> tuple[Floats, NDArray[np.intp
     return rows[first], of_row.reshape(-1)
 
 
-def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float) -> Floats:
+def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float, start: Floats | None) -> Floats:
     top, squares, aim, reach = _begun(sizes, confidence, times, smallest)
+    if start is not None:
+        reach = np.where(top > 0, start / np.where(top > 0, top, 1.0), reach)
     for _ in range(_STEPS):
         tilt, width, nodes = _nodes(squares, reach, times)
         s = tilt[:, None] + 1j * (np.arange(nodes) + 0.5) * width[:, None]
@@ -196,7 +225,7 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float
         tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
         moved = (np.log(tail) + first - tilt * reach - aim) * tail / density
         reach = np.maximum(reach + moved, reach / 3)
-        if np.all(np.abs(moved) <= _CLOSE * reach):
+        if np.all(np.abs(moved) <= (_CLOSE if start is None else _NEAR_STEP) * reach):
             break
     radii: Floats = reach * top * (1 + 2 * _CLOSE)
     return radii
@@ -218,17 +247,19 @@ def _nodes(squares: Floats, reach: Floats, times: Floats) -> tuple[Floats, Float
     return tilt, width, math.ceil(float((_last(squares, tilt, times) / width).max()))
 
 
-def work(weights: Floats, confidence: float, times: Floats) -> tuple[int, int, int]:
-    """The rows of integrals that `combined_radius` computes, their nodes, and the weights that are not in the series.
+def work(weights: Floats, confidence: float, times: Floats) -> list[tuple[int, int, int]]:
+    """The integrals that `combined_radius` computes in a step of Newton's method, by block: rows, nodes, and weights.
 
-    Each costs a step of these three; further steps of Newton's method, of which there are two or three, cost the same.
+    Of the weights, those count that are not in the series.
     """
     sizes, _ = distinct_rows(np.abs(weights), times)
-    times = np.sort(times)
-    _, squares, _, reach = _begun(sizes, confidence, times, _LEAST_OF_MANY)
-    tilt, width, nodes = _nodes(squares, reach, times)
-    furthest = float((tilt**2 + (nodes * width) ** 2).max())
-    return len(sizes), nodes, int((squares.max(axis=0) * furthest > _SMALL).sum())
+    times, found = np.sort(times), []
+    for rows in _blocks(len(sizes)):
+        _, squares, _, reach = _begun(sizes[rows], confidence, times, _LEAST_OF_MANY)
+        tilt, width, nodes = _nodes(squares, reach, times)
+        furthest = float((tilt**2 + (nodes * width) ** 2).max())
+        found.append((len(squares), nodes, int((squares.max(axis=0) * furthest > _SMALL).sum())))
+    return found
 
 
 def _powers(squares: Floats, times: Floats) -> Floats:

@@ -40,7 +40,7 @@ export const made = (study, epsilon) => ({
 export function notes({ columns, meaning, always_from: always, half_from: half }, unit) {
   const who = (count) => many(count, unit === "row" ? "row" : "unit");
   const once = `The keys of ${columns.join(" and ")} also cost all of the study’s δ: a study can make only one discovery.`;
-  return [once, meaning, `A key that ${who(always)} have is always shown; a key that ${who(half)} have is shown with probability 1/2.`];
+  return [once, meaning, `A key that ${who(always)} have is always shown; a key that ${who(half)} have, with probability 1/2 or more.`];
 }
 
 export function showKeys(place, discovered, { said }) {

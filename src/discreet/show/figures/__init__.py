@@ -1,7 +1,7 @@
 """The figures by name, and their files.
 
     make("slide", epsilon=1, sensitivity=2)     a chart of altair, which a notebook displays
-    save(chart, "slide.svg")                    .png, .svg, .html (interactive, no network), .json (the spec)
+    save(chart, "slide.svg")                    .png, .svg, .pdf, .html (interactive, no network), .json (the spec)
 
 Everything in a spec is public or released. Altair is imported only when a figure is made.
 """
@@ -25,6 +25,7 @@ NAMES: MappingProxyType[str, Callable[..., theme.Figure]] = MappingProxyType(
     {
         "densities": laws.densities,
         "slide": laws.slide,
+        "loss": laws.loss,
         "release": release.release,
         "error": accuracy.error,
         "largest": accuracy.largest,
@@ -55,7 +56,7 @@ def make(name: str, **options: Any) -> theme.Figure:
 
 
 def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
-    """Write a figure to a new .png, .svg, .html or .json file; its path."""
+    """Write a figure to a new .png, .svg, .pdf, .html or .json file; its path."""
     file = Path(path)
     content: str | bytes
     match file.suffix.lower():
@@ -63,12 +64,14 @@ def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False,
             content = theme.converter().vegalite_to_png(chart.to_dict(), scale=SHARPNESS)
         case ".svg":
             content = svg(chart)
+        case ".pdf":
+            content = theme.converter().vegalite_to_pdf(chart.to_dict())
         case ".html":
             content = page(chart)
         case ".json":
             content = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         case _:
-            raise InvalidParameter(f"path must end in .png, .svg, .html or .json, got {quote(file.name)}")
+            raise InvalidParameter(f"path must end in .png, .svg, .pdf, .html or .json, got {quote(file.name)}")
     return write(file, content, force=force, kept=kept)
 
 

@@ -1,6 +1,6 @@
-"""The figures of the course that depend only on their options, in one style, light and dark, as SVG and PNG.
+"""The figures of the course that depend only on their options, in one style, light and dark, as SVG, PNG and PDF.
 
-    slides/slide-light.svg   slide-light.png   slide-dark.svg   slide-dark.png   …
+    slides/slide-light.svg   slide-light.png   slide-light.pdf   slide-dark.svg   …
 
 A dark figure is the same spec with dark colours (`theme.PAIRS`), so that it needs no style sheet, which presentation
 programs ignore.
@@ -23,8 +23,11 @@ LECTURE: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
     {
         "attacker": ("attacker", {}),
         "densities": ("densities", {}),
+        "densities-discrete": ("densities", {"law": "discrete"}),
         "slide": ("slide", {"epsilon": 1, "sensitivity": 1}),
         "slide-discrete": ("slide", {"epsilon": "1/2", "sensitivity": 2, "law": "discrete"}),
+        "loss": ("loss", {"epsilon": 1, "sensitivity": 1}),
+        "loss-discrete": ("loss", {"epsilon": 1, "sensitivity": 2, "law": "discrete"}),
         "error": ("error", {"n": 1000, "epsilon": "0.1", "bounds": (0, 120)}),
         "sensitivity": ("sensitivity", {}),
         "largest": ("largest", {}),
@@ -46,7 +49,11 @@ def save_all(folder: str | PathLike[str], *, width: object = None, force: bool =
     convert, saved = theme.converter(), []
     for name, spec in charts.items():
         for card, painted in (("light", spec), ("dark", theme.dark(spec))):
-            svg, png = convert.vegalite_to_svg(painted), convert.vegalite_to_png(painted, scale=figures.SHARPNESS)
-            saved.append(write(target / f"{name}-{card}.svg", svg, force=force))
-            saved.append(write(target / f"{name}-{card}.png", png, force=force))
+            files = {
+                "svg": convert.vegalite_to_svg(painted),
+                "png": convert.vegalite_to_png(painted, scale=figures.SHARPNESS),
+                "pdf": convert.vegalite_to_pdf(painted),
+            }
+            for kind, content in files.items():
+                saved.append(write(target / f"{name}-{card}.{kind}", content, force=force))
     return saved

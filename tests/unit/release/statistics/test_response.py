@@ -7,6 +7,9 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from discreet import accuracy
@@ -109,7 +112,7 @@ class Hostile:
 
 
 def test_what_is_no_bit_counts_as_zero_and_nothing_raises():
-    odd = [math.nan, math.inf, -1, 2, 0.5, "1", None, [1], {}, Decimal("sNaN"), Hostile(), 10**400, np.array([1, 1])]
+    odd = [math.nan, math.inf, -1, 2, 0.5, "yes", None, [1], {}, Decimal("sNaN"), Hostile(), 10**400, np.array([1, 1])]
     assert _ones([1, 0, True, False, 1.0, np.int8(1), np.True_, Fraction(1), *odd]).tolist() == (
         [True, False, True, False, True, True, True, True] + [False] * len(odd)
     )
@@ -125,9 +128,12 @@ def test_what_is_no_bit_counts_as_zero_and_nothing_raises():
         (np.array([True, False]), [True, False]),
         (np.array([1, 0, 7, -1], np.int8), [True, False, False, False]),
         (np.array([1, 2**64 - 1], np.uint64), [True, False]),
-        (np.array([1.0, np.nan, np.inf, 0.0, -0.0]), [True, False, False, False, False]),
-        (np.array(["1", "x"]), [False, False]),
-        (np.array([1, 1], "datetime64[ns]"), [False, False]),
+        (np.ma.MaskedArray([1, 1, 0], [0, 1, 0]), [True, False, False]),
+        (pd.Series([True, None, False], dtype="boolean"), [True, False, False]),
+        (pd.Series([1, None, 0], dtype="Int64"), [True, False, False]),
+        (pl.Series([1, None, 0]), [True, False, False]),
+        (pa.array([1, None, 0]), [True, False, False]),
+        (pa.array([True, None, False]), [True, False, False]),
         ((1, 0), [True, False]),
         (np.arange(6)[::-2], [False, False, True]),
         (range(3), [False, True, False]),
@@ -137,10 +143,39 @@ def test_arrays_of_every_kind_are_read(bits, expected):
     assert _ones(bits).tolist() == expected
 
 
-@pytest.mark.parametrize("bits", [[], (), np.array([]), np.array([], bool), 1, "10", None, {1, 0}, np.ones((2, 2))])
-def test_no_people_and_no_list_are_refused(bits):
-    with pytest.raises(InvalidParameter, match="bits must have"):
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        *((none, "bits must have at least one entry") for none in ([], (), np.array([]), np.array([], bool))),
+        *((other, "the data must be a list, an array or a column") for other in (1, "10", None, {1, 0})),
+        (np.ones((2, 2), int), "the data must be one column of values, got 2 dimensions"),
+        (np.array(["1", "x"]), "the data must be numbers"),
+        (np.array([1, 1], "datetime64[ns]"), "the data must be numbers"),
+    ],
+)
+def test_no_people_and_no_column_are_refused(bits, words):
+    with pytest.raises(InvalidParameter, match=words):
         randomized_response(bits, epsilon=1)
+
+
+@pytest.mark.parametrize("values", [[1.0, 0.0], [0.5, 0.25], [1.0, math.nan]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.array,
+        lambda values: np.array(values, np.float32),
+        np.ma.MaskedArray,
+        pd.Series,
+        lambda values: pd.Series(values, dtype="Float64"),
+        pl.Series,
+        pa.array,
+    ],
+)
+def test_a_column_of_real_numbers_is_refused_by_its_type_whatever_its_values(make, values):
+    with pytest.raises(
+        InvalidParameter, match="whole numbers, 0 or 1, got a column of real numbers; write a condition"
+    ):
+        randomized_response(make(values), epsilon=1)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, True, "x", None, 1e400])

@@ -1,6 +1,7 @@
 """Radii of noise and the sets that they cut out."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import integrate, stats
 
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.release.mechanism import NoisySum
-from discreet.release.statistics.spread import combined_radius, discrete_radius, radius, slack_of
+from discreet.release.statistics.spread import combined_radius, continuous_scale, discrete_radius, radius, slack_of
 from one_group import solutions
 
 LEVELS = [0.5, 0.8, 0.95, 0.999, 1 - 1e-9]
@@ -134,3 +135,44 @@ def test_solutions_are_never_too_narrow():
 def test_where_the_noise_has_swallowed_everything_all_is_possible(denominator):
     low, high = solutions(np.array([100.0]), denominator, lambda z: np.full_like(z, 1e-9), 0.0, 1.0)
     assert (low[0], high[0]) == (0.0, 1.0)
+
+
+def miss_of(weights: list[int], scales: list[float], miss: float, slack: Callable[..., float]) -> float:
+    """How often a combination of discrete draws is beyond its interval, by its exact law, as a share of `miss`."""
+    chances = np.ones(1)
+    for weight, scale in zip(weights, scales, strict=True):
+        sizes = np.abs(np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1))
+        spaced = np.zeros((sizes.size - 1) * weight + 1)
+        spaced[::weight] = math.tanh(0.5 / scale) * np.exp(-sizes / scale)
+        chances = np.convolve(chances, spaced)
+    middle = chances.size // 2
+    totals = [NoisySum(value=0, scale=Fraction(scale), step=1) for scale in scales]
+    spreads = [weight * continuous_scale(total) for weight, total in zip(weights, totals, strict=True)]
+    further = max(weight * slack(total, 1 - miss) for weight, total in zip(weights, totals, strict=True))
+    reach = math.floor(float(combined_radius(np.array([spreads]), 1 - miss)[0]) + further)
+    return 2 * float(chances[: max(0, middle - reach)].sum()) / miss
+
+
+MISSES = (0.2, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
+RANDOM = np.random.default_rng(29)
+COMBINATIONS = [
+    (RANDOM.integers(1, most + 1, count).tolist(), [float(RANDOM.uniform(low, 3 * low))] * count)
+    for count in (1, 2, 3, 5, 7)
+    for most in (1, 5)
+    for low in (0.1, 0.2, 0.4, 1.0, 2.0)
+] + [([1] * 6, [1.0] * 6), ([1] * 4, [1.071] * 4), ([1] * 7, [0.204] * 7), ([3], [1.01]), ([1] * 6, [0.154] * 6)]
+
+
+@pytest.mark.parametrize("miss", MISSES)
+def test_a_combination_of_discrete_draws_misses_no_more_often_than_allowed(miss):
+    """The last five combinations are the worst that a search found; see `slack_of`."""
+    assert max(miss_of(*combination, miss, slack_of) for combination in COMBINATIONS) <= 1
+
+
+def test_control_without_its_growth_the_slack_is_too_small_at_high_confidences():
+    fixed = {scale: 0.65 if scale >= 1 else 1.0 for _, (scale, *_) in COMBINATIONS}
+    shares = [
+        max(miss_of(*some, miss, lambda total, _: fixed[float(total.scale)]) for some in COMBINATIONS)
+        for miss in (1e-4, 1e-6, 1e-10)
+    ]
+    assert [share > limit for share, limit in zip(shares, (1.01, 1.2, 2.5), strict=True)] == [True] * 3

@@ -43,11 +43,12 @@ def test_randomized_response_is_the_root_of_half_of_n_times_worse():
 
 def test_the_attackers_limit_begins_at_a_coin_and_keeps_measured_points():
     data = data_in(attacker(measured=[("0.1", 0.52), (8, 1)]))
-    limits = [row for row in data if set(row) == {"epsilon", "rate"}]
-    assert {"epsilon": 0.0, "rate": 0.5} in limits
-    assert {"epsilon": 0.1, "rate": 0.52} in limits
-    (two,) = (row["rate"] for row in limits if row["epsilon"] == 2)
-    assert two == pytest.approx(math.exp(2) / (1 + math.exp(2)), rel=1e-12)
+    limits = [row for row in data if set(row) == {"epsilon", "rate", "limit"}]
+    assert [row["rate"] for row in limits if row["epsilon"] == 0] == [0.5, 0.5]
+    assert {"epsilon": 0.1, "rate": 0.52} in data
+    once, twice = (row["rate"] for row in limits if row["epsilon"] == 2)
+    assert once == pytest.approx(math.exp(2) / (1 + math.exp(2)), rel=1e-12)
+    assert twice == pytest.approx(math.exp(4) / (1 + math.exp(4)), rel=1e-12)
     assert max(row["epsilon"] for row in limits) == 8
     for measured in ([(1, 1.5)], [(1,)], [(-1, 0.5)], ["ab"]):
         with pytest.raises(InvalidParameter):

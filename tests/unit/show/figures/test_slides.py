@@ -1,4 +1,4 @@
-"""The figures of a lecture: each light and dark, as SVG and PNG, in one style."""
+"""The figures of a lecture: each light and dark, as SVG, PNG and PDF, in one style."""
 
 import re
 
@@ -18,16 +18,17 @@ def colours(svg):
 
 
 @pytest.mark.usefixtures("few")
-def test_every_figure_is_light_and_dark_as_svg_and_png(tmp_path):
+def test_every_figure_is_light_and_dark_as_svg_png_and_pdf(tmp_path):
     saved = slides.save_all(tmp_path / "slides", width=400)
-    names = [f"slide-discrete-{card}.{kind}" for card in ("light", "dark") for kind in ("svg", "png")]
+    names = [f"slide-discrete-{card}.{kind}" for card in ("light", "dark") for kind in ("svg", "png", "pdf")]
     assert [file.name for file in saved] == names
-    light, dark = ((tmp_path / "slides" / name).read_text("utf-8") for name in names[::2])
+    light, dark = ((tmp_path / "slides" / name).read_text("utf-8") for name in names[::3])
     lights, darks = ({pair[card] for pair in theme.PAIRS} for card in (0, 1))
     assert theme.CARD[0] in colours(light) <= lights
     assert theme.CARD[1] in colours(dark) <= darks
     assert "prefers-color-scheme" not in light + dark
-    assert all((tmp_path / "slides" / name).read_bytes().startswith(b"\x89PNG") for name in names[1::2])
+    assert all((tmp_path / "slides" / name).read_bytes().startswith(b"\x89PNG") for name in names[1::3])
+    assert all((tmp_path / "slides" / name).read_bytes().startswith(b"%PDF-") for name in names[2::3])
     with pytest.raises(InvalidParameter, match=r"slide-discrete-light\.svg does"):
         slides.save_all(tmp_path / "slides")
     assert slides.save_all(tmp_path / "slides", width=400, force=True) == saved

@@ -1,0 +1,81 @@
+"""Texts, numbers of all libraries and functions become floats, and no text runs code."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.course.answers import Unreadable, evaluate, number
+
+VALUES = {"alpha": Fraction(1, 4), "epsilon": Fraction(1, 2), "n": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("−2.5", -2.5),
+        ("3/4", 0.75),
+        ("1,234,567", 1234567),
+        ("12.5 %", 0.125),
+        ("2^-2", 0.25),
+        ("√2", math.sqrt(2)),
+        ("2√2", 2 * math.sqrt(2)),
+        ("√(1 + 3)", 2),
+        ("20(ln(e) + 1)", 40),
+        ("αε", 0.125),
+        ("1/(αε)²", 64),
+        ("√2αε", math.sqrt(2) / 8),
+        ("1/αε", 8),
+        ("2ε", 1),
+        ("1e3·n", 3000),
+        ("min(1, max(0, n))", 1),
+    ],
+)
+def test_a_text_is_read_as_it_is_written_by_hand(text, value):
+    assert evaluate(text, VALUES) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "two",
+        "n.real",
+        "n[0]",
+        "(1, 2)",
+        "lambda: 1",
+        "open('x')",
+        "1 if n else 2",
+        "1//2",
+        "0/0",
+        "(-1)^0.5",
+        "1" * 300,
+    ],
+)
+def test_any_other_text_is_refused(text):
+    with pytest.raises(Unreadable):
+        evaluate(text, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text", ["().__class__", "__import__('os').system('true')", "9**9**9**9", "exp(" * 90 + ")" * 90]
+)
+def test_no_text_runs_code_or_forever(text):
+    with pytest.raises(Unreadable):
+        number(text)
+
+
+def test_a_function_gets_the_arguments_that_it_can_use():
+    assert evaluate(lambda a, e, n: a * e * n, VALUES) == 0.375
+    assert evaluate(lambda a, e, n: Fraction(n, a * e), VALUES) == 24
+    assert evaluate(np.hypot, {"a": 3, "b": 4}) == 5
+    with pytest.raises(Unreadable, match=r"fails at alpha = 0.25 and epsilon = 0.5 and n = 3 with ZeroDivisionError"):
+        evaluate(lambda a, e, n: 1 / 0, VALUES)
+
+
+@pytest.mark.parametrize("wrong", [None, True, "x", b"1", 1j, [1, 2], math.inf, np.nan, np.array([1, 2]), object()])
+def test_what_is_no_finite_number_is_refused(wrong):
+    with pytest.raises(Unreadable):
+        number(wrong)
