@@ -16,6 +16,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+from discreet.draw import vector
 from discreet.release.statistics import tree as module
 from discreet.release.statistics.tree import Tree, tree_design
 from terms import terms_of

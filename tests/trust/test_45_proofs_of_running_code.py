@@ -165,7 +165,8 @@ MUTANTS = {
     ),
     "the sampler's argument": (
         lambda: with_scale(vector, "fill", 1),
-        MOMENTS | {"count", "joint question", "report"},
+        MOMENTS | {"count", "joint question", "report", "histogram", "value_counts", "cdf", "quantiles"}
+        | {"bounds", "profile", "laplace_mechanism"},
         SUMS | {"count("},
     ),
     "the noise of a tree": (lambda: with_scale(tree, "noisy", 1), {"cdf", "quantiles"}, set()),

@@ -83,7 +83,8 @@ class Tree:
         levels = [counts.astype(np.int64)]
         for size in reversed(self.sizes[1:]):
             levels.append(np.add.reduceat(levels[-1], np.arange(0, size, self.branching)))
-        return tuple(noisy(level, self.scale) for level in reversed(levels))
+        nodes = noisy(np.concatenate(levels[::-1]), self.scale)
+        return tuple(np.split(nodes, list(accumulate(self.sizes[:-1]))))
 
     def cumulative(self, nodes: Sequence[NDArray[np.number]], total: int | None) -> Floats:
         """F̂(v) for every cell: ascending, nonnegative, at most the total; `total` is None with add-remove.

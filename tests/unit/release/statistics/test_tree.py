@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from discreet.draw import vector
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.errors import InvalidParameter
 from discreet.release.statistics import tree as module
@@ -27,10 +28,11 @@ def no_noise(monkeypatch):
     """What was asked of the sampler, which answers with zeros."""
     asked = []
 
-    def zeros(out, scale):
+    def zeros(out, scale, **_):
         asked.append((out.size, scale))
         out[:] = 0
 
+    monkeypatch.setattr(vector, "fill", zeros)
     monkeypatch.setattr(module, "fill", zeros)
     return asked
 
