@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import tempfile
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.study import Study
 from discreet.verify.added import Drawn, refuse
 from discreet.verify.additions import COLUMNS, RELATIONS, Proof, ask, people, study_of, table_of
+
+_ADDED: dict[str, Any] = {"neighbors": "add-remove"}
 
 _TINY = Fraction(1, 10**7)
 """An ε at which sums are drawn at a scale beyond 2⁴⁰, where no number may come twice."""
@@ -58,7 +60,8 @@ def terms(proof: Proof) -> None:
     bins = "bin(age, 0, 18, 40, 65, 120)"
     for neighbors in RELATIONS:
         limits = dice.between(5, 9)
-        for unit in ({}, {"unit": "who", "max_rows": limits, "max_groups": dice.between(2, 4)}):
+        units: Sequence[dict[str, Any]] = ({}, {"unit": "who", "max_rows": limits, "max_groups": dice.between(2, 4)})
+        for unit in units:
             rows = [{**row, "who": dice.often(lambda: f"u{dice.below(9)}")} for row in people(dice, 150)]
             rows += [{**dice.of(rows), "age": dice.of([0, 18, 40, 65, 120])} for _ in range(30)]
             with study_of(table_of(rows), neighbors=neighbors, **unit) as study:
@@ -75,7 +78,8 @@ def terms(proof: Proof) -> None:
                         study.sql(" ".join(["SELECT", text, "FROM data", by]).rstrip(), epsilon=dice.epsilon(), **more),
                         rows,
                     )
-                for by in (bins, "well", f"{bins}, place"):
+                many = [f"bin(age, {', '.join(map(str, range(0, end, 2)))})" for end in (120, 600)]
+                for by in (bins, "well", f"{bins}, place", *many):
                     ask(proof, study, rows, f"count(*), sum(age)|GROUP BY {by}")
 
 
@@ -196,23 +200,23 @@ def lengths(proof: Proof, rows: int) -> None:
 
 def _long_columns(proof: Proof, rows: int) -> None:
     """Whole numbers out of bounds, and floats with missing values, beyond the first block."""
-    epsilon, more = proof.dice.epsilon(), {"neighbors": "add-remove"}
+    epsilon, more = proof.dice.epsilon(), _ADDED
     seeds = np.array([proof.dice.below(10**6) for _ in range(99)])
     values = np.resize(seeds, rows) % 997 - 300
     clamped, edges = np.clip(values, 0, 500), [0, 100, 250, 500]
     floats = np.where(values % 7 == 0, math.nan, np.where(values % 11 == 0, math.inf, values))
     present = floats[~np.isnan(floats)]
-    for what, call, exact in (
+    places = [min(max(bisect_right(edges, one) - 1, 0), 2) for one in present.tolist()]
+    calls: list[tuple[str, Callable[[], Any], list[int]]] = [
         ("sum", lambda: arrays.sum(values, bounds=(0, 500), epsilon=epsilon, **more), [int(clamped.sum())]),
         ("count", lambda: arrays.count(floats, epsilon=epsilon, **more), [present.size]),
         (
             "histogram",
             lambda: arrays.histogram(floats, bins=edges, epsilon=epsilon, **more),
-            np.bincount(
-                [min(max(bisect_right(edges, one) - 1, 0), 2) for one in present.tolist()], minlength=3
-            ).tolist(),
+            np.bincount(places, minlength=3).tolist(),
         ),
-    ):
+    ]
+    for what, call, exact in calls:
         with noting() as notes:
             released = call()
         drawn = Drawn(notes)
