@@ -425,6 +425,9 @@ def _reports() -> Iterator[Shape]:
     )
     yield report("a report of a tiny ε", _tables(6, (1, 2)), epsilon="0.000000001")
     yield report("a report of a huge ε", _tables(6, (1, 2)), epsilon="1000000")
+    counted = _many(3, "avg(x{0} > {0})") + _many(50, "count(x{0})")
+    halves = {"a": _select(*counted[::2], by="k1, k2"), "b": _select(*counted[1::2], by="state, k5")}
+    yield report("53 numbers of a tiny confidence", halves, "change-one", epsilon="0.1", confidence="0.000001")
     yield report("a report of impossible errors", _tables(6, (1, 2)), within="0.000000000000000001")
     yield report("weights far apart", _tables(6, (1, 2)), epsilon="1", weights={"t0": 10**6, "t6": "0.000001"})
     yield report("501 tables", {f"t{n}": "SELECT count(*) FROM data" for n in range(501)})

@@ -165,7 +165,8 @@ MUTANTS = {
     ),
     "the sampler's argument": (
         lambda: with_scale(vector, "fill", 1),
-        MOMENTS | {"count", "joint question", "report", "histogram", "value_counts", "cdf", "quantiles"}
+        MOMENTS
+        | {"count", "joint question", "report", "histogram", "value_counts", "cdf", "quantiles"}
         | {"bounds", "profile", "laplace_mechanism"},
         SUMS | {"count("},
     ),

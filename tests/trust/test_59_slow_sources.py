@@ -6,6 +6,7 @@ a question with more time.
 
 # ruff: noqa: S608 - statements are ours
 
+import fcntl
 import itertools
 import os
 import signal
@@ -27,9 +28,11 @@ from discreet.errors import OutOfTime, SourceFailing, Stopped
 from discreet.serve.access import Access
 from discreet.serve.app import application
 from discreet.serve.desk import study_key
+from discreet.serve.operation.metrics import METRICS
 from discreet.serve.refusals import FAILING, FAILURE
 from discreet.serve.store import Requests
-from serving import QUICK, Client, body, new_token, process, wait
+from serving import BY_COUNTY, QUICK, Client, body, folder_in_memory, new_token, process, wait
+from serving import served as served_people
 from shell import discreet as command
 from waiting import PATIENCE
 
@@ -239,6 +242,45 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
         assert {one.result(PATIENCE).json()["error"] for one in held} == {str(FAILURE)}
         stopping.set()
         stopper.join()
+
+
+@contextmanager
+def held_by_another_process(ledger):
+    """The lock of a ledger's file, as another process holds it that hangs in the middle of a transaction."""
+    descriptor = os.open(f"{ledger}.lock", os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def test_a_ledger_that_hangs_slows_nobody_who_may_not_use_its_study():
+    """Everybody else lists, plans, releases and reads; those of the study wait, and are answered afterwards."""
+    plain = {"study": "people", "sql": BY_COUNTY, "epsilon": "0.1"}
+    with folder_in_memory() as folder, served_people(folder) as site, ThreadPoolExecutor(60) as pool:
+        zoe, earlier = site.client("zoe"), body(study="other")
+        assert zoe.post("/release", json=earlier).status_code == 200
+        with held_by_another_process(folder / "people.ledger"):
+            waiting = []
+            for who in ("ann", "bob", "cleo"):
+                client = site.client(who)
+                waiting += [pool.submit(client.get, "/studies") for _ in range(4)]
+                waiting += [pool.submit(client.post, "/plan", json=plain) for _ in range(8)]
+                waiting += [pool.submit(client.post, "/release", json=body(epsilon="0.001")) for _ in range(2)]
+            wait(lambda: f"discreet_requests_in_progress {len(waiting)}\n" in METRICS.text({}))
+            address = f"/releases/{earlier['request_id']}"
+            answers = [
+                pool.submit(zoe.get, "/studies"),
+                pool.submit(zoe.get, "/ledger"),
+                pool.submit(zoe.post, "/plan", json={**plain, "study": "other"}),
+                pool.submit(zoe.post, "/release", json=body(study="other")),
+                pool.submit(zoe.get, address),
+                pool.submit(zoe.get, f"{address}?format=png"),
+            ]
+            assert [answer.result(30).status_code for answer in answers] == [200] * 6
+            assert not any(one.done() for one in waiting)
+        assert {one.result(60).status_code for one in waiting} == {200}
 
 
 def test_over_http_it_is_charged_once_refused_afterwards_and_says_nothing_of_the_source(server, tmp_path):

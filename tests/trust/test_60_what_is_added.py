@@ -5,6 +5,7 @@ one thing is broken between the rows and the sampler, or between the sampler and
 """
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from unittest import mock
@@ -18,8 +19,10 @@ from discreet.engines.sql import measures
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.files import batches
 from discreet.files.add_noise import add_noise
-from discreet.release import discovery, laplace_mechanism, mechanism
+from discreet.ledger import refusals
+from discreet.release import discovery, laplace_mechanism, mechanism, split
 from discreet.release.profiles import octaves
+from discreet.release.public_size import PublicSize
 from discreet.release.reports import design as reports
 from discreet.release.statistics import counts, moments, response
 from discreet.verify import additions
@@ -93,6 +96,61 @@ def half_of_its_noise():
     )
 
 
+def kept_for_its_scale():
+    """Noise of a few numbers that comes again at the same scale."""
+    real, kept = vector._fill, {}
+
+    def wrong(out, scale, *given):
+        real(out, scale, *given)
+        if out.size < 8:
+            out[:] = kept.setdefault((scale, out.size), out.copy())
+
+    return mock.patch.object(vector, "_fill", wrong)
+
+
+def three_rows_at_most():
+    """A unit of many rows whose Δ is that of three."""
+    real = split.terms_of
+
+    def wrong(*given, **named):
+        terms = real(*given, **named)
+        return replace(terms, rows=min(terms.rows, 3))
+
+    return mock.patch.object(split, "terms_of", wrong)
+
+
+def above_the_total():
+    """A ledger that refuses nothing."""
+    return mock.patch.object(refusals, "refuse_above", return_value=None)
+
+
+def public_though_chosen():
+    """A relation with a filter whose number of rows counts as public."""
+    return mock.patch.object(split, "public_size", lambda policy, _: PublicSize(True, "", policy.unit))
+
+
+def rows_alike():
+    """Rows of an array that all have the noise of the first."""
+
+    def wrong(out, scale, *given):
+        real(out, scale, *given)
+        out[:] = np.resize(out[:50], out.size)
+
+    real = vector._fill
+    return mock.patch.object(vector, "_fill", wrong)
+
+
+def in_the_first_part_alone():
+    """Parts of a file after the first with a thousandth of their noise."""
+    real, calls = batches.noisy_into, []
+
+    def wrong(target, exact, scale, **more):
+        calls.append(scale)
+        real(target, exact, scale / (1 if len(calls) == 1 else 1000), **more)
+
+    return mock.patch.object(batches, "noisy_into", wrong)
+
+
 TWINS = {
     "questions by relation, unit, condition and groups": missing_as_nought,
     "columns in memory, of every container": partial(changed, mechanism, "_noisy", one_more_each),
@@ -106,6 +164,12 @@ TWINS = {
     "discoveries": partial(changed, discovery, "kept_keys", lambda keys: keys[1:]),
     "frames, Parquet and text files as sources": partial(changed, mechanism, "_noisy", one_more_each),
     "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(mock.patch.object, addition, "_is_near", lambda *_: True),
+    "answers of few groups, the same in several studies": kept_for_its_scale,
+    "terms of a question, bins, units of many rows": three_rows_at_most,
+    "shares of analysts, and what is above a total": above_the_total,
+    "sources whose rows are chosen": public_though_chosen,
+    "Algorithm 1 on arrays of several dimensions": rows_alike,
+    "columns and files of several blocks": in_the_first_part_alone,
     f"answers in files, of up to {MOST:,} groups": partial(changed, addition, "_noisy_array", exchanged),
     f"answers of 64, 65, 3,143 and {MOST:,} groups": half_of_its_noise,
 }
@@ -267,3 +331,33 @@ def workers(folder, halved):
             yield noisy
 
     return listening
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda out: out & -2, "bits that are not fair"),
+        (np.abs, "signs that are not fair"),
+        (lambda out: np.repeat(out[: -(-out.size // 2)], 2)[: out.size], "too often as large as noise beside it"),
+        (
+            lambda out: np.concatenate([out[: -(-out.size // 2)], -out])[: out.size],
+            "too often as large as noise beside",
+        ),
+    ],
+)
+def test_control_noise_of_the_right_size_that_does_not_follow_its_law_is_caught(wrong, words):
+    """Even numbers tell whether a total is odd; pairs of opposite numbers tell the sum of two totals."""
+    law = Law()
+    for _ in range(4):
+        drawn = vector.sample(Fraction(10**6), 500)
+        law.add([noted.Noted("laplace", Fraction(10**6), 500, wrong(drawn))], "a release")
+    assert any(words in sentence for sentence in law.improbable())
+
+
+def test_noise_as_it_is_drawn_follows_its_law_for_every_scale_and_number():
+    """A right sampler fails in fewer than one of 10⁹ runs."""
+    law = Law()
+    for scale in (Fraction(1, 3), Fraction(7), Fraction(10**4), Fraction(2**30, 3), Fraction(2**49 - 1)):
+        for count in (1, 2, 7, 20, 200, 3_000, 70_000):
+            law.add([noted.Noted("laplace", scale, count, vector.sample(scale, count))], "a release")
+    assert law.improbable() == []

@@ -204,6 +204,26 @@ def test_a_file_that_is_gone_costs_nothing_and_is_known_to_other_processes(tmp_p
         assert ask(study, 2).remaining == 6
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"late": []},
+        {"late": {"0": "soon"}},
+        {"part": "source", "failures": "2"},
+        {"part": "source", "failures": 2, "at": None},
+        {"part": "ledger", "failures": 1, "room": 1.5},
+        {"part": "ledger", "failures": 1, "room": 10**22},
+        {"part": "somewhere", "failures": 1},
+    ],
+)
+def test_a_note_with_anything_that_is_never_written_is_probed_and_removed(tmp_path, damaged):
+    with Study(policy(str(people(tmp_path))), ledger=tmp_path / "study.ledger") as study:
+        ask(study)
+        failures(study).write_text(json.dumps({study.name: damaged}))
+        assert ask(study, 2).remaining == 97
+        assert not failures(study).exists()
+
+
 def test_an_unreadable_note_is_probed_and_removed(tmp_path):
     with Study(policy(str(people(tmp_path))), ledger=tmp_path / "study.ledger") as study:
         for content in (b"", b"{", b"[]", b'{"study": 3}', b'{"study": {"part": "source", "what": 1}}'):

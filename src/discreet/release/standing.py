@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.errors import EngineFailed, OutOfTime, SourceFailing, Stopped
 from discreet.ledger.anchor import building_name, private_file
+from discreet.ledger.refusals import MOST_BYTES
 from discreet.outside import read_json
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Standings:
     def _read(self) -> Standing:
         """What the file says; a file that cannot be read says that something has failed."""
         try:
-            return Standing(**read_json(self._file.read_bytes()).get(self._study.name, {}))
+            return _checked(Standing(**read_json(self._file.read_bytes()).get(self._study.name, {})))
         except FileNotFoundError:
             return Standing()
         except (OSError, ValueError, TypeError, AttributeError):
@@ -185,6 +186,21 @@ class Standings:
             yield
         finally:
             os.close(folder)
+
+
+def _checked(standing: Standing) -> Standing:
+    """The standing, if it is one that is ever written; otherwise `ValueError`."""
+    numbers = [standing.at, *standing.late.values()]
+    counts = [standing.failures, standing.room]
+    usual = (
+        standing.part in (None, *get_args(Part))
+        and all(type(count) is int and count >= 0 for count in counts)
+        and standing.room <= MOST_BYTES
+        and all(type(number) in (int, float) for number in numbers)
+    )
+    if not usual:
+        raise ValueError
+    return standing
 
 
 def _later(now: Standing, question: str, seconds: float) -> Standing:

@@ -7,8 +7,9 @@
     GET  /openapi.json    this, for programs                  GET  /          the page
     GET  /healthz, /readyz, /metrics                          for operators
 
-Blocking work runs in the threads of its lane: plans, the releases of each study, earlier answers, short work. No
-exception leaves the application, so no traceback reaches a log.
+Blocking work runs in the threads of its lane. Whatever reads a ledger or a source has a lane for each study, or for the
+studies that a token opens: where one of them hangs, those who may not use it do not wait. No exception leaves the
+application, so no traceback reaches a log.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import hmac
 import json
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -113,12 +115,17 @@ class Front:
         self._checks = anyio.CapacityLimiter(_SHORT_THREADS)
         self._door = anyio.CapacityLimiter(_SHORT_THREADS)  # for tokens, whose file another process may hold
         self._asking, self._spending = Standing(limits.at_once), Standing(limits.at_once)
-        self._short, self._metrics, self._drawings = self._lane(_SHORT_THREADS), self._lane(1), self._lane(1)
-        self._plans, self._views = self._lane(limits.threads), self._lane(limits.threads)
-        self._releases_of = {study: self._lane(limits.threads) for study in desk.names}
+        # no ledger is read in these three: the metrics wait for it in threads of their own
+        self._bodies, self._metrics, self._drawings = self._lane(_SHORT_THREADS), self._lane(1), self._lane(1)
+        self._plans_of, self._releases_of = self._lanes(limits.threads), self._lanes(limits.threads)
+        self._lists_of, self._views_of = self._lanes(_SHORT_THREADS), self._lanes(limits.threads)
 
     def _lane(self, threads: int) -> Lane:
         return Lane(threads, self._limits.at_once)
+
+    def _lanes(self, threads: int) -> defaultdict[str | frozenset[str] | None, Lane]:
+        """A lane for each study, or for each set of studies that tokens open; both are known to the custodian."""
+        return defaultdict(partial(self._lane, threads))
 
     async def page(self, _: Request) -> Response:
         return FileResponse(PAGE / "index.html")
@@ -157,13 +164,15 @@ class Front:
 
     async def studies(self, request: Request) -> Response:
         person = await self._person(request)
-        return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.studies(person)))
+        lane = self._lists_of[person.studies]
+        return await self._in_thread(request, lane, lambda: json_bytes(self._desk.studies(person)))
 
     async def ledger(self, request: Request) -> Response:
         person = await self._person(request)
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
-        return await self._in_thread(request, self._short, lambda: json_bytes(self._desk.entries(person, study)))
+        lane = self._lists_of[person.studies]
+        return await self._in_thread(request, lane, lambda: json_bytes(self._desk.entries(person, study)))
 
     def question(
         self, path: str, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
@@ -179,9 +188,10 @@ class Front:
 
             arrival = time.monotonic()
             try:
-                asked = await self._short.run(person.name, lambda: read(body, kind))
-                study: Any = asked["study"] if spends else None  # type: ignore[index] # every kind of body has a study
-                lane = self._releases_of.get(study, self._plans)
+                asked = await self._bodies.run(person.name, lambda: read(body, kind))
+                study: str = asked["study"]  # type: ignore[index] # every kind of body has a study
+                lanes = self._releases_of if spends else self._plans_of
+                lane = lanes[study if study in self._desk.names_of(person) else None]  # others are refused at once
 
                 def work() -> bytes:  # the token may have ended while the body came, or while others had their turn
                     return answer(self._owned(request), asked)
@@ -206,7 +216,8 @@ class Front:
         person = await self._person(request)
         _allow_parameters(request, set())
         identity = request.path_params["id"]
-        return await self._in_thread(request, self._views, lambda: report_body(*self._desk.reported(person, identity)))
+        lane = self._views_of[person.studies]
+        return await self._in_thread(request, lane, lambda: report_body(*self._desk.reported(person, identity)))
 
     async def table(self, request: Request) -> Response:
         def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
@@ -221,12 +232,17 @@ class Front:
     async def _formatted(self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]) -> Response:
         """A released answer with its study and view, in the format that the client prefers."""
         person, form = await self._person(request), _format(request)
+        lane = self._views_of[person.studies]
 
         def work() -> bytes:
             answer, study, view = find(person)
             return answer_body(answer, study, view) if form == "json" else table_bytes(answer, form)
 
-        return await self._in_thread(request, self._drawings if form == "png" else self._views, work, FORMATS[form])
+        if form != "png":
+            return await self._in_thread(request, lane, work, FORMATS[form])
+        async with lane.turn(person.name):  # who draws for everybody waits for no ledger
+            answer, *_ = await lane.run(person.name, partial(find, person))
+        return await self._in_thread(request, self._drawings, partial(table_bytes, answer, form), FORMATS[form])
 
     async def _person(self, request: Request, standing: Standing | None = None) -> Person:
         """The owner of the token; the request counts against their limits until its answer is sent."""

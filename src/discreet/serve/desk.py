@@ -84,7 +84,7 @@ class Desk:
         self._keys = {name: study_key(study) for name, study in studies.items()}  # creates ledgers
 
     def studies(self, person: Person) -> bodies.Studies:
-        seats = [self._seat(person, name) for name in self._names(person)]
+        seats = [self._seat(person, name) for name in self.names_of(person)]
         described = [study_json(seat, person, discovers=self._limits.discovery) for seat in seats]
         return {"name": person.name, "role": person.role, "studies": described}
 
@@ -97,7 +97,7 @@ class Desk:
         """The metrics, with the budgets of a custodian's studies; for the metrics key (no person), of all studies."""
         if person is not None and person.role != "custodian":
             raise Refusal(403, "Only custodians may read the metrics.", "GET /studies shows what is left for you.")
-        names = self._studies if person is None else self._names(person)
+        names = self._studies if person is None else self.names_of(person)
         results = [(check, passes) for check, passes in ready.results(anew=True) if check.study in ("", *names)]
         heads = {check.study: check.value for check, passes in results if passes and check.part == "ledger"}
         return METRICS.text(heads, {(check.part, check.study): passes for check, passes in results})
@@ -207,7 +207,7 @@ class Desk:
         request_id = request_id.removeprefix(REPORTS) if is_report else request_id
         name = request_id if ":" in request_id else f"{person.name}:{request_id}"
         if name.startswith(f"{person.name}:") or person.role == "custodian":
-            for study in self._names(person):
+            for study in self.names_of(person):
                 view, _ = self._requests.find(self._keys[study], name) or ({}, None)
                 if view and ("report" in view) == is_report:
                     return study, name
@@ -215,17 +215,18 @@ class Desk:
 
     def entries(self, person: Person, study: str | None) -> bodies.Entries:
         """The last entries of the ledger: an analyst's own, or all for a custodian."""
-        names = [study] if study is not None else self._names(person)
+        names = [study] if study is not None else self.names_of(person)
         ledgers = [(name, self._seat(person, name).ledger) for name in names]
         entries = (ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers)
         return {"entries": list(map(_entry_json, chain.from_iterable(entries)))}
 
-    def _names(self, person: Person) -> list[str]:
+    def names_of(self, person: Person) -> list[str]:
+        """The names of the studies that a person may use."""
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> Seat:
         """The study, if the person may use it; the refusal does not reveal whether the study exists."""
-        if name not in self._names(person):
+        if name not in self.names_of(person):
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you may use.")
         study = self._studies[name]
         study._recall_discovery()

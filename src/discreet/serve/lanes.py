@@ -1,4 +1,4 @@
-"""Threads for one kind of work, by turns: plans never wait for releases, nor one study's releases for another's.
+"""Threads for one kind of work, by turns: plans never wait for releases, nor one study's work for another's.
 
     of one token   a few requests are worked on and sent at the same time, a few more wait, and the rest are refused
     of a lane      a thread that becomes free goes to the token that has the fewest; of several, to each in its turn

@@ -33,7 +33,7 @@ class Limits:
     grace: float = 30.0  # seconds for requests to finish when the server stops; then their statements are interrupted
     connections: int = 500  # open; another one closes the connection that has waited longest for its request
     per_address: int | None = None  # open connections from one address; None behind a proxy, which hides addresses
-    threads: int = 8  # plans, and releases of each study, that are processed at the same time
+    threads: int = 8  # plans, and releases, of each study that are processed at the same time
     most_numbers: int = 100_000  # numbers in an answer, each with its interval
     least_epsilon: Fraction = Fraction(1, 10_000)  # of a charged question: a total of 1 pays for at most 10,000 of them
     discovery: bool = False  # whether analysts may run the one discovery of a study, which spends its δ

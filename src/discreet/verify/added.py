@@ -112,19 +112,28 @@ class Drawn:
 class Law:
     """Noise that was drawn at real totals, held against the law of its scale, apart by how many were drawn at once.
 
-    With t the scale, (|X| + 1)/t is never likelier to be small than an exponential variable, nor (|X| − 1)/t to be
-    large. So a sum of n of them is below n·x < n, or above n·x > n, with a probability of at most e^(−n(x − 1 − ln x)).
+    size    With t the scale, (|X| + 1)/t is never likelier to be small than an exponential variable, nor (|X| − 1)/t to
+            be large. So a sum of n of them is below n·x < n, or above n·x > n, with a probability of at most
+            e^(−n(x − 1 − ln x)).
+    sign    P(X < 0) = 1/(1 + e^(1/t)); n signs differ from it by d with a probability of at most 2e^(−2d²/n).
+    bits    A bit of X of weight 2^k < t/16 is fair but for 2^k/t: noise that leaves it out tells that of a total.
+    pairs   |X| is that of a draw near it with a probability of at most 1/t, and m of n such pairs are equal with one of
+            at most e^(−m(ln(m/μ) − 1) − μ), μ = n/t.
+    again   Of a scale beyond 2⁴⁰ no number comes twice, not even in other releases.
     """
 
     def __init__(self) -> None:
         self._low: dict[int, list[float]] = {}
         self._high: dict[int, list[float]] = {}
+        self._fair: dict[tuple[int, int], list[float]] = {}
+        self._alike: dict[int, list[float]] = {}
         self._runs: dict[Fraction, set[bytes]] = {}
+        self._wide: dict[Fraction, set[int]] = {}
 
     def add(self, notes: Sequence[Noted], what: str) -> None:
-        """Take the noise of a release; the same eight numbers are never drawn twice."""
+        """Take the noise of a release; the same eight numbers are never drawn twice, nor one of a wide scale."""
         for note in notes:
-            if note.law != "laplace":
+            if note.law != "laplace" or not note.count:
                 continue
             size, scale = np.abs(note.drawn.astype(np.float64)), float(note.parameter)
             place = min(note.count, 2**20).bit_length()
@@ -132,12 +141,39 @@ class Law:
                 total = sums.setdefault(place, [0.0, 0.0])
                 total[0] += note.count
                 total[1] += float(np.maximum(size + shift, 0).sum() / scale)
-            if note.count >= _RUN and note.drawn.dtype == np.int64 and scale >= _WIDE:
-                windows = np.lib.stride_tricks.sliding_window_view(note.drawn, _RUN)[: 2**17]
-                found = {window.tobytes() for window in windows}
-                known = self._runs.setdefault(note.parameter, set())
-                refuse(len(found) == len(windows) and not found & known, f"{what} uses the same noise twice")
-                known |= found
+            drawn = note.drawn[:_LOOKED_AT]
+            self._count(place, -1, drawn < 0, 1 / (1 + math.exp(min(1 / scale, 700))), 0.0)
+            if drawn.dtype == np.int64 and scale >= _WIDE:
+                self._look(place, drawn, size[: len(drawn)], scale)
+                self._refuse_again(note, scale, what)
+
+    def _look(self, place: int, drawn: NDArray[np.int64], size: Floats, scale: float) -> None:
+        """Count the bits that are fair, and the pairs that are alike."""
+        for bit in range(math.floor(math.log2(scale)) - 4):
+            self._count(place, bit, drawn >> bit & 1 == 1, 0.5, 2**bit / scale)
+        for lag in {1, 2, 3, len(drawn) // 2} - {0}:
+            first, second = size[lag:], size[: len(size) - lag]
+            pairs = self._alike.setdefault(place, [0.0, 0.0])
+            pairs[0] += float((first == second).sum())
+            pairs[1] += len(first) / scale
+
+    def _count(self, place: int, bit: int, heads: Any, chance: float, bias: float) -> None:
+        """Count heads of a chance, or of about that: of a bit, or of signs, which have the number −1."""
+        found = self._fair.setdefault((place, bit), [0.0, 0.0, 0.0])
+        for index, more in enumerate((len(heads), float(heads.sum()) - len(heads) * chance, len(heads) * bias)):
+            found[index] += more
+
+    def _refuse_again(self, note: Noted, scale: float, what: str) -> None:
+        if note.count >= _RUN:
+            windows = np.lib.stride_tricks.sliding_window_view(note.drawn, _RUN)[:_LOOKED_AT]
+            found = {window.tobytes() for window in windows}
+            known = self._runs.setdefault(note.parameter, set())
+            refuse(len(found) == len(windows) and not found & known, f"{what} uses the same noise twice")
+            known |= found
+        elif scale >= _WIDEST:
+            numbers, before = set(note.drawn.tolist()), self._wide.setdefault(note.parameter, set())
+            refuse(len(numbers) == note.count and not numbers & before, f"{what} uses the same noise twice")
+            before |= numbers
 
     @property
     def draws(self) -> int:
@@ -145,20 +181,36 @@ class Law:
         return sum(int(count) for count, _ in self._low.values())
 
     def improbable(self) -> list[str]:
-        """In words, the noise that is too small or too large for its law."""
+        """In words, the noise that does not follow its law."""
         wrong = []
         for place in sorted(self._low):
-            size = f"noise that is drawn for up to {2**place - 1:,} numbers at once"
             for (count, total), side in ((self._low[place], 1), (self._high[place], -1)):
                 mean = total / count
                 wide = mean > 0 and _exponent(mean) * count > -math.log(_DOUBT)
                 if wide and (mean < 1) == (side == 1):
-                    wrong.append(f"{size} is too {'small' if side == 1 else 'large'} for its scale")
+                    wrong.append(f"{_drawn(place)} is too {'small' if side == 1 else 'large'} for its scale")
+        unfair = {
+            (place, "signs" if bit < 0 else "bits")
+            for (place, bit), (count, off, bias) in self._fair.items()
+            if abs(off) > bias + math.sqrt(count * math.log(2 / _DOUBT) / 2)
+        }
+        wrong += [f"{_drawn(place)} has {what} that are not fair" for place, what in sorted(unfair)]
+        for place, (alike, expected) in self._alike.items():
+            if alike > expected and alike * (math.log(alike / expected) - 1) + expected > -2 * math.log(_DOUBT):
+                wrong.append(f"{_drawn(place)} is too often as large as noise beside it")
         return wrong
 
 
-_RUN, _WIDE = 8, 1000
-"""So many numbers in a row, of at least this scale, agree with others by chance once in 10²⁰ pairs."""
+def _drawn(place: int) -> str:
+    return f"noise that is drawn for up to {2**place - 1:,} numbers at once"
+
+
+_RUN, _WIDE, _WIDEST = 8, 1000, 2.0**40
+"""So many numbers in a row, of at least this scale, agree with others by chance once in 10²⁰ pairs;
+one number of the last scale does so once in 10¹²."""
+
+_LOOKED_AT = 2**17
+"""Of a long array."""
 
 
 def _exponent(mean: float) -> float:

@@ -37,6 +37,7 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors
 from discreet.release.plan import Plan
 from discreet.release.reports.plan import ReportPlan
+from discreet.release.statistics.counts import CountDesign
 from discreet.release.study import Study
 from discreet.verify import reference
 from discreet.verify.added import Drawn, Expected, Law, expected_of, refuse, report_totals, request_of, with_noise
@@ -108,10 +109,22 @@ class Proof:
             if found.dtype != object:  # a larger integer has no type in Arrow
                 one.require(table[names[name]].to_numpy(), what)
             self.numbers += len(found)
+        if to is None:
+            for share in plan.shares:
+                if isinstance(share.design, CountDesign):
+                    _even_ends(released.recorded.numbers[share.design.name], what)
         with noting() as again:
             repeated: Any = plan.release() if to is None else plan.release(to=to)
         same = repeated.content == released.content if to is None else repeated.record == released.record
         refuse(not again and same and study.spent - before == plan.cost, f"{what}, asked again, is not the same answer")
+
+
+def _even_ends(numbers: tuple[Any, ...], what: str) -> None:
+    """Refuse ends of counts that are not as far from every count: what differs would tell more than the count."""
+    values, low, high = numbers
+    reaches = {int(end) - int(value) for value, end in zip(values, high, strict=True)}
+    reaches |= {int(value) - int(end) for value, end in zip(values, low, strict=True)}
+    refuse(len(reaches) <= 1, f"{what} has ends that are not as far from every count")
 
 
 # -- data --------------------------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ from discreet.verify.additions import (
     targets,
     totals,
 )
+from discreet.verify.additions_of_kinds import accounts, chosen_sources, lengths, numbers_of_groups, shapes, terms
 from discreet.verify.loss import Part
 from discreet.verify.parts import certified_twin
 
@@ -717,6 +718,12 @@ def topics(*, rounds: int, most: int, rows: int, groups: Sequence[int]) -> list[
         ("discoveries", partial(discoveries, rounds=rounds)),
         ("frames, Parquet and text files as sources", sources),
         ("totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above", partial(totals, groups=groups)),
+        ("answers of few groups, the same in several studies", numbers_of_groups),
+        ("terms of a question, bins, units of many rows", terms),
+        ("shares of analysts, and what is above a total", accounts),
+        ("sources whose rows are chosen", chosen_sources),
+        ("Algorithm 1 on arrays of several dimensions", shapes),
+        ("columns and files of several blocks", partial(lengths, rows=most)),
         (f"answers in files, of up to {most:,} groups", partial(targets, most=most)),
         (f"answers of 64, 65, 3,143 and {most:,} groups", partial(sizes, most=most, rows=rows)),
     ]

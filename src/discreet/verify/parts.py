@@ -33,7 +33,6 @@ from discreet.release.laplace_mechanism import laplace_mechanism
 from discreet.release.plan import Plan
 from discreet.release.profiles.octaves import OctaveDesign
 from discreet.release.profiles.plan import LEAST, ProfilePlan
-from discreet.release.public_size import public_size
 from discreet.release.question import NotedDesign, noting_designs
 from discreet.release.reports.plan import ReportPlan
 from discreet.release.split import Share
@@ -42,6 +41,7 @@ from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import VALUE_PART, ExtremeDesign, QuantileDesign
 from discreet.release.statistics.response import randomized_response
+from discreet.release.study import Study
 from discreet.verify.choices import require_costs
 from discreet.verify.joint import joint_law, report_law, require_report_totals, require_totals
 from discreet.verify.loss import Part
@@ -81,7 +81,7 @@ def _parts_of_report(plan: ReportPlan) -> list[Part]:
     zeros: list[Any] = [column(np.zeros(cells, np.int64)) for _ in design.measures()]
     with recording() as draws:
         plan.drawn(Exact(zeros), lambda: Exact(0))
-    everybody = public_size(policy, plan.study.engine).value and plan.layout.where is None
+    everybody = all_counted(plan.study) and plan.layout.where is None
     _take_public(draws, everybody and policy.unit_column is None, about)
     draw = _next(draws, "sums", about)
     steps = tuple(Fraction(step) for step in draw.terms[: len(sizes)])
@@ -123,10 +123,16 @@ def parts_by_share(plan: Plan) -> list[list[Part]]:
     return [_parts_of_share(share, plan, titles) for share in plan.shares]
 
 
+def all_counted(study: Study) -> bool:
+    """Whether the number of units is public, decided apart from the code that releases."""
+    policy = study.policy
+    return policy.neighbors == "change-one" and (policy.size == "public" or not study.engine.chosen)
+
+
 def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Part]:
     policy, query = plan.study.policy, plan.query
     about = _about(policy, ", ".join(titles[name] for name in share.design.names), share.epsilon, plan.cells)
-    everybody = public_size(policy, plan.study.engine).value and query.where is None and not query.groups
+    everybody = all_counted(plan.study) and query.where is None and not query.groups
     if isinstance(share.design, MomentDesign):
         everybody = everybody and share.design.of.missing is not None
 

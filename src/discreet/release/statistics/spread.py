@@ -50,6 +50,10 @@ _LEAST_OF_MANY = 1e-4
 _DIGITS = 14.0
 """Integrals are truncated, and their nodes spaced, so that the error is e^(−this)."""
 
+_RARELY, _SELDOM = 0.01, 0.25
+"""Below the first confidence the radius is a share of that at the first: integrals that are exact to e^(−14) tell too
+little of a chance of 10⁻⁶. Below the second it is about 1.2 times the confidence and the deviation."""
+
 _SMALL, _TERMS = 0.04, 6
 """Where |w²s²| is at most this, Σ ln(1 − w²s²) is computed by so many terms of its series, exact to a share of 10⁻⁹; of
 the weights of a report most are so small."""
@@ -161,17 +165,21 @@ def _tilted_radius(
 
     At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing cancels. Small weights
     are enlarged, which can only widen the interval, so that M falls fast.
+
+    The density of |S| falls, so that P(|S| ≤ λt) ≥ λ·P(|S| ≤ t) for λ ≤ 1: so small confidences follow from a larger.
     """  # noqa: D400, D415 - a formula follows
     sizes, of_row = distinct_rows(weights.reshape(-1, weights.shape[-1]), times)
     times, begin = np.sort(times), None
+    held = max(confidence, _RARELY)
     if start is not None:
         begin = np.empty(len(sizes))
-        begin[of_row] = start.reshape(-1)
+        begin[of_row] = start.reshape(-1) * (held / confidence)
     radii = [
-        _some_radii(sizes[rows], confidence, times, smallest, None if begin is None else begin[rows])
+        _some_radii(sizes[rows], held, times, smallest, None if begin is None else begin[rows])
         for rows in _blocks(len(sizes))
     ]
-    return np.concatenate(radii)[of_row].reshape(weights.shape[:-1])
+    reach: Floats = np.concatenate(radii)[of_row].reshape(weights.shape[:-1])
+    return reach if held == confidence else reach * (confidence / held)
 
 
 def _blocks(count: int) -> list[slice]:
@@ -237,7 +245,8 @@ def _begun(sizes: Floats, confidence: float, times: Floats, smallest: float) -> 
     squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], smallest) ** 2
     squares[top == 0] = 1.0
     aim = math.log1p(-confidence) - math.log(2)
-    return top, squares, aim, np.sqrt(2 * squares @ times) * max(0.7, math.sqrt(-aim))
+    far = max(0.7, math.sqrt(-aim)) if confidence >= _SELDOM else 1.2 * confidence
+    return top, squares, aim, np.sqrt(2 * squares @ times) * far
 
 
 def _nodes(squares: Floats, reach: Floats, times: Floats) -> tuple[Floats, Floats, int]:
@@ -255,7 +264,7 @@ def work(weights: Floats, confidence: float, times: Floats) -> list[tuple[int, i
     sizes, _ = distinct_rows(np.abs(weights), times)
     times, found = np.sort(times), []
     for rows in _blocks(len(sizes)):
-        _, squares, _, reach = _begun(sizes[rows], confidence, times, _LEAST_OF_MANY)
+        _, squares, _, reach = _begun(sizes[rows], max(confidence, _RARELY), times, _LEAST_OF_MANY)
         tilt, width, nodes = _nodes(squares, reach, times)
         furthest = float((tilt**2 + (nodes * width) ** 2).max())
         found.append((len(squares), nodes, int((squares.max(axis=0) * furthest > _SMALL).sum())))

@@ -176,3 +176,15 @@ def test_control_without_its_growth_the_slack_is_too_small_at_high_confidences()
         for miss in (1e-4, 1e-6, 1e-10)
     ]
     assert [share > limit for share, limit in zip(shares, (1.01, 1.2, 2.5), strict=True)] == [True] * 3
+
+
+@pytest.mark.parametrize("times", [(1, 1, 1, 1), (1, 2, 3, 40)])
+@pytest.mark.parametrize("confidence", [1e-6, 1e-4, 0.003, 0.0099, 0.01, 0.1, 0.2])
+def test_a_small_confidence_is_held_and_hardly_more(confidence, times):
+    """Against the integral of the characteristic function; at 10⁻⁶ a radius was 0."""
+    weights = np.array([1.0, 0.7, 0.45, 0.2])
+    [reach] = combined_radius(weights[None], confidence, np.array(times, np.float64))
+    u = (np.arange(2_000_000) + 0.5) * 1e-4
+    law = np.prod([(1 + (weight * u) ** 2) ** -many for weight, many in zip(weights, times, strict=True)], axis=0)
+    held = 2 / np.pi * 1e-4 * float((np.sin(u * reach) / u * law).sum())
+    assert confidence * (1 - 3e-4) <= held <= confidence * 1.01  # integrals are exact to about 2·10⁻⁶
