@@ -78,7 +78,7 @@ class Statistic:
 
 def whole(case: Case, sensitivity: int = 1) -> float:
     """The deviation of discrete Laplace noise."""
-    return discreet.accuracy.root_mean_square(sensitivity / case.epsilon, law="discrete")
+    return discreet.accuracy.root_mean_square_error(sensitivity / case.epsilon, law="discrete")
 
 
 def ends(share: float, case: Case) -> float:

@@ -1,6 +1,6 @@
 """How large the error will be, before anything is spent.
 
-    the noise     expected_error, root_mean_square, tail, expected_l1, max_tail, expected_max, half_width
+    the noise     expected_error, root_mean_square_error, tail, expected_l1, max_tail, expected_max, half_width
                   (Lemma 1.4 of the texts, and the exact discrete form), randomized_response
     the plan      people_needed, epsilon_needed: what a target error requires;  split: one ε over several statistics
 
@@ -25,7 +25,7 @@ from discreet.calibrate.lemma import (
     half_width,
     max_tail,
     randomized_response,
-    root_mean_square,
+    root_mean_square_error,
     tail,
 )
 from discreet.calibrate.planning import epsilon_needed, people_needed
@@ -41,7 +41,7 @@ __all__ = [
     "max_tail",
     "people_needed",
     "randomized_response",
-    "root_mean_square",
+    "root_mean_square_error",
     "split",
     "tail",
 ]

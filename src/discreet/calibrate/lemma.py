@@ -55,7 +55,7 @@ def expected_error(scale: Number, *, law: Law = "lemma") -> float:
     return expected_l1(scale, 1, law=law)
 
 
-def root_mean_square(scale: Number, *, law: Law = "lemma") -> float:
+def root_mean_square_error(scale: Number, *, law: Law = "lemma") -> float:
     """√E(Z²), the root mean square error of one number.
 
     Parameters
@@ -69,7 +69,7 @@ def root_mean_square(scale: Number, *, law: Law = "lemma") -> float:
 
     Examples
     --------
-    >>> root_mean_square(1)
+    >>> root_mean_square_error(1)
     1.4142135623730951
 
     """
@@ -236,7 +236,7 @@ def randomized_response(*, n: int, epsilon: Epsilon) -> float:
 
     Examples
     --------
-    >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square(10, law="discrete")  # √(n/2)
+    >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square_error(10, law="discrete")  # √(n/2)
     10.0
 
     """

@@ -168,7 +168,7 @@ def _people(alpha: str, epsilon: str) -> Answers:
     """The error of n people is that of one, divided by n, or by √n for randomized response."""
     one, error = sensitivity.proportion(n=1) / Fraction(epsilon), float(Fraction(alpha))
     response = lemma.randomized_response(n=1, epsilon=epsilon)
-    return {"laplace": lemma.root_mean_square(one) / error, "response": (response / error) ** 2}
+    return {"laplace": lemma.root_mean_square_error(one) / error, "response": (response / error) ** 2}
 
 
 def _two_answers(epsilon: str) -> Answers:

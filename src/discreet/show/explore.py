@@ -91,7 +91,7 @@ def values() -> dict[str, Any]:
     mean = [[[mean_reach(n, epsilon, (0, delta), _LEVEL) for n in PEOPLE] for delta in DELTAS] for epsilon in EPSILONS]
     means = [error for row in mean for errors in row for error in errors]
     response = [[lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS]
-    noise = [lemma.root_mean_square(1 / epsilon, law="discrete") for epsilon in EPSILONS]
+    noise = [lemma.root_mean_square_error(1 / epsilon, law="discrete") for epsilon in EPSILONS]
     laplace = [[error / n for n in PEOPLE] for error in noise]
     return {
         "window": WINDOW,

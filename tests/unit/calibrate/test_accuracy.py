@@ -55,7 +55,7 @@ def beyond(scale: Fraction, k: int) -> mpmath.mpf:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_parts_for_one_number_are_correctly_rounded(scale: Fraction) -> None:
     assert accuracy.expected_error(scale) == float(scale)
-    assert accuracy.root_mean_square(scale) == reference(
+    assert accuracy.root_mean_square_error(scale) == reference(
         lambda: mpmath.sqrt(2) * mpmath.mpf(scale.numerator) / scale.denominator
     )
     assert accuracy.tail(scale, 3 * scale) == math.exp(-3)
@@ -67,7 +67,7 @@ def test_the_parts_for_one_number_are_correctly_rounded(scale: Fraction) -> None
 
     assert accuracy.expected_error(scale, law="discrete") == summed(lambda: moment(1))
     assert accuracy.expected_l1(scale, 7, law="discrete") == summed(lambda: 7 * moment(1))
-    assert accuracy.root_mean_square(scale, law="discrete") == summed(lambda: moment(2).sqrt())
+    assert accuracy.root_mean_square_error(scale, law="discrete") == summed(lambda: moment(2).sqrt())
     for point in (0, 1, 2.5, 40):
         assert accuracy.tail(scale, point, law="discrete") == reference(
             lambda point=point: beyond(scale, math.floor(point))
@@ -154,7 +154,7 @@ def test_randomized_response_is_worse_by_exactly_the_root_of_n_over_2(n: int, ep
     keep = reference(lambda: 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon))))
     by_hand = math.sqrt(keep * (1 - keep) / n) / (2 * keep - 1)
     assert accuracy.randomized_response(n=n, epsilon=epsilon) == pytest.approx(by_hand, rel=1e-11)
-    ours = accuracy.root_mean_square(1 / Fraction(epsilon), law="discrete") / n
+    ours = accuracy.root_mean_square_error(1 / Fraction(epsilon), law="discrete") / n
     assert accuracy.randomized_response(n=n, epsilon=epsilon) / ours == pytest.approx(math.sqrt(n / 2), rel=1e-14)
 
 

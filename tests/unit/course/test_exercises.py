@@ -348,7 +348,7 @@ def test_what_the_checks_want_is_what_data_sets_and_laws_have():
         assert wanted("1.5", "largest", **given) == pytest.approx(discreet.accuracy.expected_max(scale, d=d))
     for alpha, epsilon in (("0.01", "0.1"), ("0.02", "0.05")):
         n = wanted("1.6", "laplace", alpha=alpha, epsilon=epsilon)
-        assert discreet.accuracy.root_mean_square(1 / Fraction(epsilon)) / n == pytest.approx(float(alpha))
+        assert discreet.accuracy.root_mean_square_error(1 / Fraction(epsilon)) / n == pytest.approx(float(alpha))
         people = round(wanted("1.6", "response", alpha=alpha, epsilon=epsilon))
         assert discreet.accuracy.randomized_response(n=people, epsilon=epsilon) == pytest.approx(float(alpha), rel=1e-4)
     law = discreet.DiscreteLaplace(2)

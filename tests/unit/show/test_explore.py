@@ -56,7 +56,7 @@ def test_errors_are_those_of_the_lemma(data):
     for index, epsilon in enumerate(explore.EPSILONS):
         for at, n in enumerate(explore.PEOPLE):
             laplace, response = data["laplace"][index][at], data["response"][index][at]
-            assert laplace == accuracy.root_mean_square(1 / epsilon, law="discrete") / n
+            assert laplace == accuracy.root_mean_square_error(1 / epsilon, law="discrete") / n
             assert response / laplace == pytest.approx(math.sqrt(n / 2), rel=1e-12)
             for delta, errors in zip(explore.DELTAS, data["mean"][index], strict=True):
                 assert errors[at] == pytest.approx(math.log(20) * delta / (n * float(epsilon)), rel=1e-12)

@@ -87,7 +87,7 @@ def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object 
     """The root mean square error of a fraction as a function of n: Laplace noise and randomized response."""
     budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), exact_count("width", width)
     names = ["randomized response: no trusted custodian", "Laplace noise on the exact count"]
-    noise = lemma.root_mean_square(1 / budget, law="discrete")
+    noise = lemma.root_mean_square_error(1 / budget, law="discrete")
     values = [
         {"x": units, "error": reach, "series": name}
         for units in _steps(1, most)

@@ -86,7 +86,7 @@ def test_the_estimate_has_no_bias_and_the_stated_deviation_for_every_number_of_o
 def test_laplace_is_better_by_the_square_root_of_half_n(epsilon, n):
     ratio = float(mpmath.sqrt(mpmath.mpf(n) / 2))
     response = accuracy.randomized_response(n=n, epsilon=epsilon)
-    laplace = accuracy.root_mean_square(1 / Fraction(epsilon), law="discrete") / n
+    laplace = accuracy.root_mean_square_error(1 / Fraction(epsilon), law="discrete") / n
     if laplace > 0:  # at ε = 10⁶ both errors are below the smallest float
         assert response / laplace == pytest.approx(ratio, rel=1e-15)
         assert response == pytest.approx(1 / (2 * math.sqrt(n) * math.sinh(float(Fraction(epsilon)) / 2)), rel=1e-14)
