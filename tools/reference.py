@@ -1,10 +1,13 @@
-"""Prints docs/reference.md: every public name with its signature and its docstring, from the code itself.
+"""docs/reference.md: every public name with its signature and its docstring, from the code itself.
 
-Run it as: python tools/reference.py > docs/reference.md
+    python tools/reference.py -o docs/reference.md
+
+The page is written when all of it is there, so that a failure leaves the old page.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import doctest
 import inspect
@@ -13,6 +16,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -183,5 +187,16 @@ def first(value: object) -> str:
     return " ".join(prose(value).split("\n\n")[0].split())
 
 
+def main() -> None:
+    """Write the page to a file, or print it."""
+    parser = argparse.ArgumentParser(description="The reference of all public names.")
+    parser.add_argument("-o", dest="target", type=Path, help="the file to write; by default the page is printed")
+    target, text = parser.parse_args().target, page()
+    if target is None:
+        sys.stdout.write(text)
+    else:
+        target.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    main()

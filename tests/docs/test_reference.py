@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 def test_the_reference_is_what_its_script_prints() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "reference.py"))["page"]()
-    assert PAGE.read_text("utf-8") == made, "make it again: python tools/reference.py > docs/reference.md"
+    assert PAGE.read_text("utf-8") == made, "make it again: python tools/reference.py -o docs/reference.md"
 
 
 @pytest.mark.parametrize("name", [name for name in dir(discreet) if name != "__version__"])
