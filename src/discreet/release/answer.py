@@ -318,7 +318,7 @@ class Answer:
         titles = {output.name: name for name, output in self.query.outputs if isinstance(output, Named)}
         return {
             titles.get(item["name"], item["asked"]): read_fraction(item["rounding"])
-            for item in self.record["statistics"]
+            for item in self.record.get("statistics", ())
             if "rounding" in item
         }
 

@@ -327,7 +327,7 @@ class Private:
         """For each u in its interval, with half the error probability, the v with the other half."""
         ends = [_variances(sums, block, low, high, reach, sample) for block in blocks(len(low), _VARIANCE_BLOCK)]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
-        width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        width, half = float(self.grid.width * self.grid.step), self.grid.half_step
         if sample:  # √(N/(N−1)) times the std of the population, and times what rounding moves that
             half *= math.sqrt(2)
         first, last = np.maximum(np.sqrt(lows) * width - half, 0.0), np.sqrt(highs) * width + half

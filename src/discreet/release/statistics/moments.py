@@ -213,7 +213,7 @@ def planned_error(
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
     typical = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
-    error, half = reach(base_of(statistic), deviation, rows), 0.0 if grid.exact else float(grid.step) / 2
+    error, half = reach(base_of(statistic), deviation, rows), grid.half_step
     match row.base:
         case "sum":
             error += half * rows
@@ -400,7 +400,7 @@ class Known:
         low = min(images) - Fraction(mixed.value + reach, self.n)
         high = max(images) - Fraction(mixed.value - reach, self.n)
         # rounding to the grid moves a std by at most half a step
-        size, half = float(width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        size, half = float(width * self.grid.step), self.grid.half_step
         roots = [math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)]
         return max(roots[0] - half, 0.0) ** 2, min(roots[1] + half, size / 2) ** 2
 
