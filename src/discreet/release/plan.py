@@ -342,7 +342,7 @@ def uncovered(title: str, half: Fraction) -> str:
     """That the interval of a sum leaves out the rounding of its values, and what can be done about it."""
     return (
         f"The error of {title} leaves out the rounding of values, at most {readable(as_float(half), 3)} a row, "
-        "since the number of rows is private; a mean asked with it gives that number."
+        "since the number of values is private; a mean asked with it gives that number."
     )
 
 

@@ -67,6 +67,12 @@ def by_algorithm(value: Fraction, scale: Fraction, step: Fraction, confidence: F
     return as_float(value - reach), as_float(value + reach)
 
 
+def widened(spread: Spread, by: float, confidence: Fraction, simultaneous: bool) -> Ends:
+    """The ends of a number whose values were rounded, which moves it by so much at most."""
+    low, high = spread(confidence, simultaneous)
+    return low - by, high + by
+
+
 def mapped(spread: Spread, sign: str, number: Any, confidence: Fraction, simultaneous: bool) -> Ends:
     """The ends of a number after arithmetic with a number without error."""
     low, high = (OPERATIONS[sign](end, number) for end in spread(confidence, simultaneous))

@@ -207,7 +207,7 @@ class Private:
         return low, high
 
     def _sum_ends(self, level: float) -> Ends:
-        """The ends of sums. Rounding moves each of N values by at most half a step, and so a sum by half a step times N.
+        """The ends of sums, which the rounding of N values moves by at most N/2 steps.
 
         Sum ∓ N/2 steps are combinations of the same totals: each end has the reach of its own noise.
         """

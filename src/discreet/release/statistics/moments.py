@@ -145,7 +145,7 @@ class MomentDesign:
     def _reach(
         self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
     ) -> float:
-        """The error from the noise of a sum, mean or variance of so many rows; for a deviation, where the std is R/4."""
+        """The error from noise of a sum, mean or variance of so many rows; for a deviation, where the std is R/4."""
         grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
         if len(scales) == 1:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
@@ -178,7 +178,7 @@ class MomentDesign:
         if not terms.public:
             return Private(grid=grid, partition=self.partition(terms), totals=totals)
         first, *second = (column[0] for column in totals)
-        return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
+        return Known(grid=grid, n=n, total=first, mixed=second[0] if second else None)
 
     def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
@@ -352,13 +352,18 @@ class Known:
     mixed: NoisySum | None = None
     """Σq, if squares are asked for."""
 
+    @property
+    def _rows(self) -> int:
+        """n, or 1 if there is nobody, of whom a mean and a variance tell nothing."""
+        return max(self.n, 1)
+
     def value(self, statistic: str) -> list[float]:
         """The sum, mean or variance of the only group, or the sample form variance+."""
         match statistic:
             case "sum":  # not clamped
                 return [float((self.total.value + self.n * self.grid.lower) * self.grid.step)]
             case "mean":
-                return [self._value(Fraction(self.total.value, self.n))]
+                return [self._value(Fraction(self.total.value, self._rows))]
         return [self.variance() * self._factor(statistic)]
 
     def ends(self, statistic: str, confidence: Fraction) -> tuple[list[float], list[float]]:
@@ -379,26 +384,26 @@ class Known:
         """The exact interval of one discrete Laplace draw, half a step wider for rounding, within the bounds."""
         reach = radius(self.total, confidence)
         half = Fraction(0) if self.grid.exact else Fraction(1, 2)
-        low, high = (Fraction(self.total.value + sign * reach, self.n) + sign * half for sign in (-1, 1))
+        low, high = (Fraction(self.total.value + sign * reach, self._rows) + sign * half for sign in (-1, 1))
         return self._value(low), self._value(high)
 
     def variance(self) -> float:
         """The variance of the population, clamped to 0 and to a quarter of the squared range."""
         width, mixed = self.grid.width, self._mixed()
-        m = self._clamped(Fraction(self.total.value, self.n))
-        estimate = m * (width - m) - Fraction(mixed.value, self.n)
+        m = self._clamped(Fraction(self.total.value, self._rows))
+        estimate = m * (width - m) - Fraction(mixed.value, self._rows)
         return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
         """The image of a box with half the error probability for each total. The image is concave in m."""
         width, level, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
         reach = radius(self.total, level)
-        means = [self._clamped(Fraction(self.total.value + sign * reach, self.n)) for sign in (-1, 1)]
+        means = [self._clamped(Fraction(self.total.value + sign * reach, self._rows)) for sign in (-1, 1)]
         peaks = [*means, Fraction(width, 2)] if means[0] < Fraction(width, 2) < means[1] else means
         images = [m * (width - m) for m in peaks]
         reach = radius(mixed, level)
-        low = min(images) - Fraction(mixed.value + reach, self.n)
-        high = max(images) - Fraction(mixed.value - reach, self.n)
+        low = min(images) - Fraction(mixed.value + reach, self._rows)
+        high = max(images) - Fraction(mixed.value - reach, self._rows)
         # rounding to the grid moves a std by at most half a step
         size, half = float(width * self.grid.step), self.grid.half_step
         roots = [math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)]

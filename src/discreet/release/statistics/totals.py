@@ -9,7 +9,8 @@ The error of a total of k cells is a sum S of k·m independent Laplace draws of 
     P(|S| ≤ x) = (2/π) ∫₀^∞ sin(θx)/θ · Π (1 + bᵢ²θ²)^(−k) dθ
 
 and its interval is the x at which that equals the confidence (`spread`): about √k times as wide as a cell's, not k
-times. It leaves out the rounding of values, as its record says. Means, variances and quantiles of a whole are not sums over its parts: ask for them without groups.
+times. It leaves out the rounding of values, as its record says. Means, variances and quantiles of a whole are not sums
+over its parts: ask for them without groups.
 """
 
 from __future__ import annotations
