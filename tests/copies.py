@@ -46,10 +46,11 @@ def with_copies(terms: Terms, times: int) -> Terms:
     return copies
 
 
-def releases_of(plan: Plan, rounds: int) -> dict[str, np.ndarray]:
+def releases_of(plan: Plan, rounds: int, exact: Exact[list[Any]] | None = None) -> dict[str, np.ndarray]:
     """The numbers of so many releases of a plan by name, with the ends of their intervals, groups after groups."""
     found: dict[str, Any] = {}
-    for share, part in zip(plan.shares, plan.fetched().split(plan.sizes), strict=True):
+    exact = plan.fetched() if exact is None else exact
+    for share, part in zip(plan.shares, exact.split(plan.sizes), strict=True):
         terms, design = share.terms, share.design
         one_group = isinstance(design, MomentDesign) and terms.public and not design.alone
         if one_group or isinstance(design, KnownCount):

@@ -6,7 +6,7 @@
     SQL, n public    the same where the policy replaces missing values
     units            the same with two rows for each unit
     GROUP BY         SELECT g, avg(x) FROM data GROUP BY g, all rows in one of two groups
-    report           a report with that table
+    report           a report with that table, all of whose groups have the same rows
 
 A *trial* is a statistic in one spelling, under one relation, on one data set and at one ε. It is asked once and its
 noise is drawn `runs` times. The truth is the statistic of the values within their bounds, before they are rounded to
@@ -38,6 +38,7 @@ from discreet.records import Record
 from discreet.release.intervals.spreads import in_order
 from discreet.release.postprocessing import columns_of
 from discreet.release.reports import report as report_module
+from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.report import Report
 from discreet.release.statistics.moments import SUM_BITS
 from studies import Paper, select
@@ -469,11 +470,16 @@ def _study(data: Data, spelling: str, relation: str) -> Study:
         declared["precision"] = data.precision
     if spelling.endswith("public"):
         declared["missing"] = 0
-    columns: dict[str, Any] = {"x": declared, "y": {"bounds": [0, 1]}, "g": {"keys": ["a", "b"]}}
+    groups = 1 if spelling != "report" else 100 if count <= 1000 else 20
+    columns: dict[str, Any] = {
+        "x": declared,
+        "y": {"bounds": [0, 1]},
+        "g": {"keys": f"0..{max(groups - 1, 1)}"},
+    }
     table = {
-        "x": pa.array(data.values, kind),
-        "y": pa.array(np.arange(count) % 2 / 2, pa.float64()),
-        "g": pa.array(["a"] * count, pa.string()),
+        "x": pa.array(np.tile(data.values, groups), kind),
+        "y": pa.array(np.arange(count * groups) % 2 / 2, pa.float64()),
+        "g": pa.array(np.repeat(np.arange(groups), count), pa.int64()),
     }
     terms: dict[str, Any] = {"epsilon": 10**6, "version": "1", "neighbors": relation}
     if spelling == "units":
@@ -486,10 +492,11 @@ def _of_study(trial: Trial, runs: int) -> Ends:
     study, asked = _study(trial.data, trial.spelling, trial.relation), str(trial.statistic.sql)
     grouped = trial.spelling in ("GROUP BY", "report")
     text = select(f"g, {asked}", "GROUP BY g") if grouped else select(asked)
+    epsilon = Fraction(trial.epsilon)
     if trial.spelling == "report":
-        return _of_report(study, text, Fraction(trial.epsilon), max(runs // 10, 100))
-    plan = study.sql(text, epsilon=Fraction(trial.epsilon))
-    cells = releases_of(plan, runs)
+        return *_of_report(study.report({"table": text}, epsilon=epsilon), runs), None
+    plan = study.sql(text, epsilon=epsilon)
+    cells = releases_of(plan, runs, _fetched(study, text))
     numbers = {name: tuple(column[:: 2 if grouped else 1] for column in three) for name, three in cells.items()}
     most = max(len(column) for three in numbers.values() for column in three)
     whole: Any = {name: tuple(np.resize(column, most) for column in three) for name, three in numbers.items()}
@@ -500,20 +507,27 @@ def _of_study(trial: Trial, runs: int) -> Ends:
     return first.low, first.high, halves[0] if halves else None
 
 
-def _of_report(study: Study, text: str, epsilon: Fraction, runs: int) -> Ends:
-    plan = study.report({"table": text}, epsilon=epsilon)
+@lru_cache(maxsize=64)
+def _fetched(study: Study, text: str) -> Any:
+    """The exact integers of a question, which do not depend on ε."""
+    return study.sql(text, epsilon=1).fetched()
+
+
+def _of_report(plan: ReportPlan, runs: int) -> tuple[Any, Any]:
+    """Every group has the same rows, so that a report is as many releases."""
     secret, template = plan.fetched(), plan.release()
     [table] = plan.layout.tables
     number = table.in_order[0]
-    lows, highs = [], []
+    lows: list[Any] = []
+    highs: list[Any] = []
     with _kept("reaches"), _kept("mean_reaches"):
-        for _ in range(runs):
+        while sum(map(len, lows)) < runs:
             report = Report(template.content, plan, template.remaining, template.entry)
             report.__dict__["columns"] = plan.design.noisy(secret, plan.terms, plan.epsilon)
             _, low, high_end = report._numbers(table, number)
-            lows.append(low.ravel()[0])
-            highs.append(high_end.ravel()[0])
-    return np.array(lows), np.array(highs), None
+            lows.append(low.ravel())
+            highs.append(high_end.ravel())
+    return np.concatenate(lows), np.concatenate(highs)
 
 
 def _kept(name: str) -> Any:
