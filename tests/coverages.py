@@ -254,7 +254,7 @@ STATISTICS = (
     Statistic(name="mean of mean_and_std", truth=of(np.mean), array=discreet.mean_and_std, ends=_part("mean")),
     Statistic(name="std of mean_and_std", truth=of(np.std), array=discreet.mean_and_std, ends=_part("std")),
     *(
-        Statistic(name=f"{part} of summary", truth=of(truth), array=discreet.summary, ends=_part(part), part=5)
+        Statistic(name=f"{part} of summary", truth=of(truth), array=discreet.summary, ends=_part(part), part=2)
         for part, truth in {
             "count": len,
             "mean": np.mean,
@@ -272,21 +272,21 @@ STATISTICS = (
         truth=of(partial(ranked, Fraction(9, 10))),
         array=lambda x, **given: discreet.quantile(x, "0.9", **given),
         sql="quantile(x, 0.9)",
-        part=5,
+        part=2,
     ),
     Statistic(
         name="three quantiles",
         truth=of(partial(all_ranked, _THREE)),
         array=lambda x, **given: discreet.quantiles(x, _THREE, **given),
         ends=_of_each_run,
-        part=5,
+        part=2,
     ),
     Statistic(
         name="nine quantiles",
         truth=of(partial(all_ranked, _DECILES)),
         array=lambda x, **given: discreet.quantiles(x, _DECILES, **given),
         together=True,
-        part=5,
+        part=2,
     ),
     *(
         Statistic(
@@ -330,7 +330,7 @@ STATISTICS = (
         ends=lambda found, data: tuple(end - below(found, data) for end in found.interval(LEVEL)),
         together=True,
         fewest=0,
-        part=5,
+        part=2,
     ),
     Statistic(
         name="randomized_response",
@@ -339,8 +339,8 @@ STATISTICS = (
         plain=True,
     ),
     Statistic(name="number of units", truth=lambda data: len(data.values) // 2, sql="count(DISTINCT who)", fewest=0),
-    Statistic(name="min", truth=of(np.min), array=discreet.min, sql="min(x)", part=5),
-    Statistic(name="max", truth=of(np.max), array=discreet.max, sql="max(x)", part=5),
+    Statistic(name="min", truth=of(np.min), array=discreet.min, sql="min(x)", part=2),
+    Statistic(name="max", truth=of(np.max), array=discreet.max, sql="max(x)", part=2),
 )
 
 
@@ -446,7 +446,7 @@ def _of_array(trial: Trial, runs: int) -> Ends:
     if trial.spelling.endswith("public"):
         given["missing"] = 0
     if "laplace" in statistic.name or statistic.name == "randomized_response":
-        found = [call(data.values, **given).interval(LEVEL) for _ in range(max(runs // 10, 100))]
+        found = [call(data.values, **given).interval(LEVEL) for _ in range(max(runs // 4, 100))]
         lows, highs = zip(*found, strict=True)
         return np.array(lows), np.array(highs), None
     with released(runs):
@@ -504,7 +504,10 @@ def _of_study(trial: Trial, runs: int) -> Ends:
     record = Record({}, {"run": np.arange(most)}, whole)
     first: Any = next(iter(columns_of(record, replace(plan.query, outputs=outputs, groups=())).values()))
     halves = [2 * half for half in plan.roundings.values()]
-    return first.low, first.high, halves[0] if halves else None
+    low, high_end = np.array(first.low, float), np.array(first.high, float)
+    if first.missing is not None:  # a quotient by 0 is no number, and has no interval
+        low[first.missing], high_end[first.missing] = -np.inf, np.inf
+    return low, high_end, halves[0] if halves else None
 
 
 @lru_cache(maxsize=64)

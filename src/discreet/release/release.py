@@ -353,7 +353,7 @@ def _fraction(other: Any) -> Fraction:
 
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
-    """Several quantiles as one vector, in ascending order; sorted intervals still cover the sorted exact quantiles."""
+    """Several quantiles as one vector, in ascending order, each in an interval that contains its own."""
     value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
     changes = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
     return Vector(**{**fields_of(parts[0]), **changes})

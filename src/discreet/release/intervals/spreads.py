@@ -97,10 +97,14 @@ def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bo
 
 
 def in_order(spreads: Sequence[Spread], confidence: Fraction, simultaneous: bool) -> Ends:
-    """The ends of several numbers in ascending order; sorted ends still cover the sorted exact numbers."""
+    """The ends of several numbers whose exact values ascend: each interval contains that of its own number.
+
+    Lower ends fall to those after them, and upper ends rise to those before them. Sorting the ends would exchange them
+    between numbers: then one interval that misses could make others miss.
+    """
     level = 1 - (1 - confidence) / len(spreads) if simultaneous else confidence
     lows, highs = zip(*(spread(level, False) for spread in spreads), strict=True)
-    return np.sort(lows), np.sort(highs)
+    return np.minimum.accumulate(lows[::-1])[::-1], np.maximum.accumulate(highs)
 
 
 def plain(number: Any) -> Any:
