@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 # every process that tests start would compile all that it imports, were its bytecode not kept
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test clocks quick check bench mutants neighbours figures docs wheel clean
+.PHONY: demo test clocks quick check bench mutants neighbours coverage figures docs wheel clean
 
 demo: $(VENV)/.run
 	$(BIN)/discreet demo
@@ -48,6 +48,10 @@ mutants: $(VENV)/.test
 
 neighbours: $(VENV)/.test
 	NEIGHBOURS_SECONDS=$(SECONDS) NEIGHBOURS_CASE=$(CASE) $(BIN)/python -m pytest -q -s tests/neighbours/fresh.py
+
+# The lowest coverage of every interval on data that is hard for it: docs/coverage.md, in some ten minutes
+coverage: $(VENV)/.test
+	$(BIN)/python tools/coverage.py $(RUNS)
 
 figures: $(VENV)/.run
 	$(BIN)/python tools/pictures.py

@@ -93,8 +93,16 @@ class Group:
         return self.count() - reach, self.count() + reach
 
     def sum_interval(self, confidence: Fraction) -> tuple[float, float]:
-        reach = float(self._noise(self._sum_weights(), float(confidence))) * float(self.grid.step)
-        return self.sum() - reach, self.sum() + reach
+        """Each end has the noise of the sum and of half a step for each value."""
+        half, step = 0.0 if self.grid.exact else 0.5, float(self.grid.step)
+        low, high = (
+            self.sum()
+            + side
+            * (half * self.count() + float(self._noise(self._sum_weights() + side * half, float(confidence))))
+            * step
+            for side in (-1, 1)
+        )
+        return min(low, self.sum()), max(high, self.sum())
 
     def mean_interval(self, confidence: Fraction) -> tuple[float, float]:
         half = 0 if self.grid.exact else Fraction(1, 2)
@@ -104,7 +112,7 @@ class Group:
         first, last = (float((self.grid.lower + end) * self.grid.step) for end in ends)
         return first, last
 
-    def variance_interval(self, confidence: Fraction) -> tuple[float, float]:
+    def variance_interval(self, confidence: Fraction, *, sample: bool = False) -> tuple[float, float]:
         each = (1 + float(confidence)) / 2
         b0, b1, b2 = (float(one) for one in self.sums())
         u = np.linspace(*self._shares(each), MEANS)[:, None]
@@ -113,10 +121,12 @@ class Group:
         def threshold(v: Floats) -> Floats:
             return self._noise(np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1), each)
 
-        lows, highs = solutions(known[:, 0], b0 + b1 + b2, threshold, 0.0, 0.25)
+        most = 0.5 if sample else 0.25
+        lows, highs = solutions(known[:, 0], b0 + b1 + b2 - sample, threshold, 0.0, most)
         width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        half *= math.sqrt(2) if sample else 1
         low, high = (math.sqrt(end) * width for end in (float(lows.min()), float(highs.max())))
-        return max(low - half, 0.0) ** 2, min(high + half, width / 2) ** 2
+        return max(low - half, 0.0) ** 2, min((high + half) ** 2, most * width**2)
 
     def _sum_weights(self) -> Floats:
         lower, width = float(self.grid.lower), float(self.grid.width)

@@ -45,6 +45,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "How-to guides": ("how-to/*.md", "discover.md", "figures.md", "serve.md", "verify.md"),
     "Reference": (
         "statistics.md",
+        "coverage.md",
         "studies.md",
         "engines.md",
         "ledger.md",

@@ -51,6 +51,7 @@ QUESTIONS = {
     "a variance": ("var_pop(a)", {"var_pop(a)": "variance"}),
     "a count and a variance": ("count(*), var_pop(a)", {"count(*)": "count", "var_pop(a)": "variance"}),
     "a count, a mean and a condition": ("count(*), avg(a), count(b > 500)", {"count(b > 500)": "count"}),
+    "the variance of a sample": ("var_samp(a)", {"var_samp(a)": "variance"}),
 }
 
 
@@ -62,7 +63,8 @@ def errors(asked, neighbors, size, missing):
     table = pa.table({name: pa.array([0], pa.int32()) for name in ("level", "a", "b", "c")})
     policy = Policy(source=table, columns=columns, epsilon=10**6, version="1", neighbors=neighbors)
     plan = Study(policy, ledger=Paper()).sql(select(asked, "GROUP BY level"), epsilon=1, size=size)
-    truths = {"count(*)": size, "sum(a)": values.sum(), "var_pop(a)": values.var(), "count(b > 500)": 0}
+    truths = {"count(*)": size, "sum(a)": values.sum(), "count(b > 500)": 0}
+    truths |= {"var_pop(a)": values.var(), "var_samp(a)": values.var(ddof=1)}
     titles, found = plan.titles(), {}
     for share in plan.shares:
         integers = [integer_of(measure, values) for measure in share.design.measures()]

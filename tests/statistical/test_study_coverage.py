@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from copies import repeated, with_copies
-from discreet.release.design import columns
-from discreet.release.statistics.moments import MomentDesign
+from copies import releases_of
 from studies import Paper, select, study_of
 
 CHANCE = 1e-8
@@ -60,23 +58,9 @@ def most(runs: int) -> int:
     return int(binom.isf(CHANCE, runs, 0.99))
 
 
-def columns_of(plan, rounds: int):
-    """The numbers of so many releases of a plan by name, with the ends of their intervals, groups after groups."""
-    found = {}
-    for share, part in zip(plan.shares, plan.fetched().split(plan.sizes), strict=True):
-        terms = share.terms
-        if terms.public and isinstance(share.design, MomentDesign) and not share.design.alone:  # of one group only
-            draws = [columns(share.design, part, terms, share.epsilon, plan.level) for _ in range(rounds)]
-            found |= {name: np.concatenate([draw[name] for draw in draws], axis=1) for name in draws[0]}
-        else:
-            copies = repeated(part, rounds), with_copies(terms, rounds)
-            found |= columns(share.design, *copies, share.epsilon, plan.level)
-    return {name: np.array(column, float) for name, column in found.items()}
-
-
 def hits(plan, rounds: int, truth) -> tuple[int, int]:
     """(intervals that hold the truth, all)."""
-    [(_, low, high)] = columns_of(plan, rounds).values()
+    [(_, low, high)] = releases_of(plan, rounds).values()
     return int(((low <= truth) & (truth <= high)).sum()), low.size
 
 
@@ -121,7 +105,7 @@ def test_simultaneous_intervals_hold_all_together():
     truths, titles = {"count(*)": len(AGES), "avg(age)": np.mean(AGES)}, plan.titles()
     held = [
         ((low <= truths[titles[name]]) & (truths[titles[name]] <= high)).reshape(rounds, groups)
-        for name, (_, low, high) in columns_of(plan, rounds).items()
+        for name, (_, low, high) in releases_of(plan, rounds).items()
     ]
     together = np.hstack(held).all(axis=1).sum()
     assert together >= least(rounds), together / rounds

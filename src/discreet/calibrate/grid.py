@@ -111,6 +111,11 @@ class ValueGrid:
         """R: the range in steps."""
         return self.upper - self.lower
 
+    @property
+    def half_step(self) -> float:
+        """How far a value is rounded at most, in the units of the data."""
+        return 0.0 if self.exact else float(self.step) / 2
+
     def point(self, value: Fraction) -> int:
         """The grid point of a declared value, clamped to the ends."""
         return min(max(math.floor(value / self.step + Fraction(1, 2)), self.lower), self.upper)

@@ -23,7 +23,17 @@ from discreet import views
 from discreet.ask.query import Named, Query
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.files.writer import NOTHING, Kept, has, write
-from discreet.formats import MOST_DECIMALS, interval_text, is_even, left_shown, or_null, shown, table_lines
+from discreet.formats import (
+    MOST_DECIMALS,
+    as_float,
+    interval_text,
+    is_even,
+    left_shown,
+    or_null,
+    readable,
+    shown,
+    table_lines,
+)
 from discreet.outside import read_fraction, read_json
 from discreet.parameters import quote
 from discreet.records import Record, is_packed, items_of, number_column, unpack
@@ -290,7 +300,7 @@ class Answer:
         confidence = float(read_fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
         cost = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        last = f"± at {confidence:g} % · {cost} · {self.record['neighbors']}{self._discovery()}"
+        last = f"± at {confidence:g} % · {cost} · {self.record['neighbors']}{self._discovery()}{self._rounding()}"
         return "\n".join([*lines, one_line(last)])
 
     def _discovery(self) -> str:
@@ -300,6 +310,24 @@ class Answer:
             return ""
         epsilon, delta = (shown(read_fraction(discovered[name])) for name in ("epsilon", "delta"))
         return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
+
+    @property
+    def roundings(self) -> dict[str, Fraction]:
+        """The sums whose intervals leave out the rounding of values, and how far that moves each value."""
+        titles = {output.name: name for name, output in self.query.outputs if isinstance(output, Named)}
+        return {
+            titles.get(item["name"], item["asked"]): read_fraction(item["rounding"])
+            for item in self.record.get("statistics", ())
+            if "rounding" in item
+        }
+
+    def _rounding(self) -> str:
+        """The same in words."""
+        parts = (
+            f" · {title} without rounding, at most {readable(as_float(half), 3)} a row"
+            for title, half in self.roundings.items()
+        )
+        return "".join(parts)
 
 
 def _require(package: str, call: str) -> None:

@@ -29,7 +29,7 @@ from discreet.calibrate.grid import floor_log2
 from discreet.calibrate.sensitivity.terms import Terms
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line
-from discreet.formats import finite, left_shown, shown, table_lines
+from discreet.formats import as_float, finite, left_shown, readable, shown, table_lines
 from discreet.records import Record, array_of, keys_of, software, today
 from discreet.release.account import answered, entry_of
 from discreet.release.answer import Answer
@@ -242,6 +242,7 @@ class Plan:
                     "scale": str(line.scale),
                     "step": str(line.step),
                     "noise": [str(scale) for scale in line.noise],
+                    **({"rounding": str(self.roundings[line.name])} if line.name in self.roundings else {}),
                 }
                 for line in self.lines
             ],
@@ -311,7 +312,17 @@ class Plan:
         if of_everybody(self.query) and self.study.policy.neighbors == "change-one":
             size = public_size(self.study.policy, self.study.engine)
             sentences += [] if size.value else [size.sentence]
-        return sentences
+        titles = self.titles()
+        return [*sentences, *(uncovered(titles[name], half) for name, half in self.roundings.items())]
+
+    @property
+    def roundings(self) -> dict[str, Fraction]:
+        """The sums whose intervals leave out the rounding of values, and how far that moves each value."""
+        if self.reported is not None:
+            return {}
+        moments = (share for share in self.shares if isinstance(share.design, MomentDesign))
+        halves = ((share.design, share.design.uncovered(share.terms)) for share in moments)  # type: ignore[attr-defined]
+        return {name: half for design, half in halves if half for name in design.names}
 
     @property
     def warnings(self) -> list[str]:
@@ -325,6 +336,14 @@ class Plan:
             if isinstance(aggregate, Moment) and reach[name] >= largest(aggregate):
                 warnings.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
         return warnings
+
+
+def uncovered(title: str, half: Fraction) -> str:
+    """That the interval of a sum leaves out the rounding of its values, and what can be done about it."""
+    return (
+        f"The error of {title} leaves out the rounding of values, at most {readable(as_float(half), 3)} a row, "
+        "since the number of values is private; a mean asked with it gives that number."
+    )
 
 
 def asked_before(study: Study, canonical: str, epsilon: Fraction) -> str:

@@ -238,7 +238,8 @@ def counted(ask: Question) -> Release:
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
     """Moments (rows of `ask.statistics` with a base) from one joint release; a + marks the statistic of a sample."""
-    design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment)
+    most = len(ask.data) if ask.neighbors == "change-one" else 0
+    design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment, most=most)
     estimates, scales, releases = ask.estimates(design), design.scales(ask.terms, ask.epsilon), {}
     for name in statistics:
         scale, step = design.noise(name, scales, ask.terms, ask.epsilon)
@@ -252,8 +253,15 @@ def moments(ask: Question, *statistics: str) -> dict[str, Release]:
                 n = ask.n if ask.public_size else 1
                 sensitivity = (design.grid.width * design.grid.step) ** (1 if base == "mean" else 2) / n
         called = replace(ask, statistic=name) if len(statistics) > 1 else ask
-        releases[name] = called.released(estimates[name], sensitivity=sensitivity, scale=scale / n, step=step / n)
+        release = called.released(estimates[name], sensitivity=sensitivity, scale=scale / n, step=step / n)
+        half = design.uncovered(ask.terms)
+        releases[name] = replace(release, rounding=rounding_text(half)) if half else release
     return releases
+
+
+def rounding_text(half: Fraction) -> str:
+    """That the rounding of values to the grid is not in an interval, and how far it moves each of them."""
+    return f"without rounding, at most {readable(as_float(half), 3)} a value"
 
 
 def known_count(ask: Question) -> Release:

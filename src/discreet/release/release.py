@@ -73,12 +73,14 @@ class Release(Stored):
     """What was done with missing values; empty if there can be none."""
     error: str = ""
     """A description of the error where the interval says nothing: in ranks, or in records beyond."""
+    rounding: str = ""
+    """What the interval leaves out of the rounding of values to the grid; empty if it covers that."""
     _spread: Spread = field(kw_only=True)
 
     @property
     def note(self) -> str:
         """What a reader should know besides the numbers: about their error and about missing values."""
-        return "; ".join(filter(None, (self.error, self.missing)))
+        return "; ".join(filter(None, (self.error, self.rounding, self.missing)))
 
     def interval(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Ends:
         """The confidence interval of the exact number.
@@ -130,7 +132,7 @@ class Release(Stored):
 
     def __repr__(self) -> str:
         cost = f"ε {shown(self.epsilon)} · Δ {shown(self.sensitivity)} · {self.neighbors}"
-        return f"{self._shown_value()}   {cost}" + (f" · {self.missing}" if self.missing else "")
+        return " · ".join(filter(None, (f"{self._shown_value()}   {cost}", self.rounding, self.missing)))
 
     def _shown_value(self) -> str:
         low, high = self.interval()
@@ -166,6 +168,7 @@ class Release(Stored):
             statistic=f"{self.statistic} {sign} {other.statistic}",
             missing=self.missing if self.missing == other.missing else "",
             error="",
+            rounding=self.rounding or other.rounding,
             _spread=partial(combined, self._spread, other._spread, sign),
         )
 
@@ -350,7 +353,7 @@ def _fraction(other: Any) -> Fraction:
 
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
-    """Several quantiles as one vector, in ascending order; sorted intervals still cover the sorted exact quantiles."""
+    """Several quantiles as one vector, in ascending order, each in an interval that contains its own."""
     value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
     changes = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
     return Vector(**{**fields_of(parts[0]), **changes})

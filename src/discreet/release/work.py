@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet.ask.kinds import refused
 from discreet.ask.statistics import moment
 from discreet.release.statistics.families import JointDesign
-from discreet.release.statistics.grouped import MEAN_POINTS, VARIANCE_POINTS
+from discreet.release.statistics.grouped import MEAN_POINTS, SAMPLE_POINTS, VARIANCE_POINTS, is_sample
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.partition import Partition
 from discreet.release.statistics.ranks import QuantileDesign
@@ -129,7 +129,7 @@ def of_question(shares: Sequence[Share], epsilons: int) -> Steps:
 def _laws(column: MomentDesign, partition: Partition) -> Iterator[tuple[Any, ...]]:
     """The radii that a column needs, each with the number of its rows, the kinds of draws, and what else it is of."""
     small = len(partition.scales) <= _FEW
-    means, variances = (points[small] for points in (MEAN_POINTS, VARIANCE_POINTS))
+    means, variances, larger = (points[small] for points in (MEAN_POINTS, VARIANCE_POINTS, SAMPLE_POINTS))
     for _, statistic in column.wanted:
         match moment(statistic).base:
             case "mean":  # at the level, and at a lower one for the error
@@ -139,6 +139,9 @@ def _laws(column: MomentDesign, partition: Partition) -> Iterator[tuple[Any, ...
                 yield "variance", variances, partition.kinds, 1
                 yield "variance", variances, partition.kinds, 2
                 yield "mean", means, partition.kinds, partition.values, 3
-            case _:  # in steps of the grid, and in the units of the data
-                yield "sum", 1, partition.kinds, column.of.lower, column.of.upper, 1
-                yield "sum", 1, partition.kinds, column.of.lower, column.of.upper, 2
+                if is_sample(statistic):  # larger variances, at both
+                    yield "sample", larger, partition.kinds, 1
+                    yield "sample", larger, partition.kinds, 2
+            case _:  # in steps of the grid, and in the units of the data, with the rounding of values to either side
+                for number in range(2 if column.grid.exact else 3):
+                    yield "sum", 1, partition.kinds, column.of.lower, column.of.upper, number

@@ -23,7 +23,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal, text
 from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Moment, Named, Quantiles, Query, released
 from discreet.errors import one_line
-from discreet.formats import left_shown, shown
+from discreet.formats import as_float, left_shown, readable, shown
 from discreet.outside import read_fraction
 from discreet.release.answer import Answer
 
@@ -145,7 +145,7 @@ def _listed(parts: list[str]) -> str:
 def method(answer: Answer, decimals: object = None) -> Method:
     return {
         "What is protected": [*cost(answer), *promise(answer.record)],
-        "What the intervals cover": [meaning(answer.record)],
+        "What the intervals cover": [meaning(answer.record), *left_out(answer)],
         "What is public": public(answer.query),
         "How numbers are rounded": [rounding(decimals)],
     }
@@ -191,6 +191,12 @@ def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
             "an equal part of the probability of a miss (Bonferroni), however the numbers depend on each other."
         )
     return f"{coverage} The interval covers the noise that was added. {_NOT_COVERED}"
+
+
+def left_out(answer: Answer) -> Iterable[str]:
+    """Which intervals leave out the rounding of values."""
+    for title, half in answer.roundings.items():
+        yield f"That of {title} leaves out the rounding of values, at most {readable(as_float(half), 3)} a row."
 
 
 def public(query: Query) -> list[str]:

@@ -67,6 +67,12 @@ def by_algorithm(value: Fraction, scale: Fraction, step: Fraction, confidence: F
     return as_float(value - reach), as_float(value + reach)
 
 
+def widened(spread: Spread, by: float, confidence: Fraction, simultaneous: bool) -> Ends:
+    """The ends of a number whose values were rounded, which moves it by so much at most."""
+    low, high = spread(confidence, simultaneous)
+    return low - by, high + by
+
+
 def mapped(spread: Spread, sign: str, number: Any, confidence: Fraction, simultaneous: bool) -> Ends:
     """The ends of a number after arithmetic with a number without error."""
     low, high = (OPERATIONS[sign](end, number) for end in spread(confidence, simultaneous))
@@ -91,10 +97,14 @@ def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bo
 
 
 def in_order(spreads: Sequence[Spread], confidence: Fraction, simultaneous: bool) -> Ends:
-    """The ends of several numbers in ascending order; sorted ends still cover the sorted exact numbers."""
+    """The ends of several numbers whose exact values ascend: each interval contains that of its own number.
+
+    Lower ends fall to those after them, and upper ends rise to those before them. Sorting the ends would exchange them
+    between numbers: then one interval that misses could make others miss.
+    """
     level = 1 - (1 - confidence) / len(spreads) if simultaneous else confidence
     lows, highs = zip(*(spread(level, False) for spread in spreads), strict=True)
-    return np.sort(lows), np.sort(highs)
+    return np.minimum.accumulate(lows[::-1])[::-1], np.maximum.accumulate(highs)
 
 
 def plain(number: Any) -> Any:

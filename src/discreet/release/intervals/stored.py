@@ -23,7 +23,7 @@ from discreet.outside import read_fraction
 _SPREADS = "release.intervals.spreads"
 _FUNCTIONS = {
     **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
-    **dict.fromkeys(("mapped", "combined", "divided", "in_order"), _SPREADS),
+    **dict.fromkeys(("mapped", "combined", "divided", "in_order", "widened"), _SPREADS),
     **dict.fromkeys(("count_ends", "band_ends", "quantile_ends"), "release.statistics.counts"),
     "shaped_ends": "release.statistics.moments",
     "bracket_ends": "release.statistics.ranks",

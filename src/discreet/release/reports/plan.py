@@ -195,15 +195,15 @@ class ReportPlan:
         return self._reaches[key]
 
     def radius(self, table: Table, number: Number) -> float:
-        """The same for a count or a sum; for a mean what it would be, if groups had the planned number of rows.
+        """The same for the noise of a count or a sum; for a mean what it would be in groups of the planned size.
 
         It falls as 1/ε, as errors do where they are small.
         """
-        if number.statistic != "mean" or number.of is None:
-            return self.reach(table, number)
-        level, width = self.levels(number)[-1], float(number.of.upper - number.of.lower)
-        reaches = (mean_reaches(table, self.axes, number, self.noise, level, c) for _, c in kinds(table, self.axes))
-        return max((float(reach.max()) for reach in reaches), default=0.0) / self.size * width
+        if number.statistic != "mean":
+            return float(reaches(table, self.axes, number, self.noise, float(self.level)).max(initial=0.0))
+        level = self.levels(number)[-1]
+        of_cells = (mean_reaches(table, self.axes, number, self.noise, level, c) for _, c in kinds(table, self.axes))
+        return max((float(reach.max()) for reach in of_cells), default=0.0) / self.size * number.width
 
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
@@ -220,13 +220,13 @@ class ReportPlan:
 
     def _reach(self, table: Table, number: Number) -> float:
         level, noise = float(self.level), self.noise
-        if number.statistic != "mean" or number.of is None:
-            return float(reaches(table, self.axes, number, noise, level).max(initial=0.0))
-        width, largest, doubled = float(number.of.upper - number.of.lower), 0.0, self.levels(number)[0]
+        if number.statistic != "mean":
+            return self.radius(table, number) + number.half_step * self.size
+        largest, doubled = 0.0, self.levels(number)[0]
         for _, cell in kinds(table, self.axes):
             near, far = (mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level))
-            largest = max(largest, mean_error(near, far, doubled, level, self.size) * width)
-        return largest
+            largest = max(largest, mean_error(near, far, doubled, level, self.size) * number.width)
+        return min(largest + number.half_step, number.width)
 
     def questions(self, table: Table, number: Number) -> Iterator[Question]:
         """The combinations whose radii the error of a number needs."""

@@ -97,8 +97,9 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
         for number in table.numbers:
             weight = float(table.weight) / len(table.numbers)
             if targets:
-                width = 1.0 if number.of is None else float(number.of.upper - number.of.lower)
-                aim = targets.get(table.name, math.inf) * ((plan.size if number.statistic == "mean" else 1) / width)
+                aim = targets.get(table.name, math.inf) * (
+                    (plan.size if number.statistic == "mean" else 1) / number.width
+                )
                 weight = max(max(aim, _LEAST_AIM) ** -2, 1e-12)
             goals.append(replace(table.target(axes, number), weight=weight))
     goals = list(distinct(goals)) if targets else goals

@@ -118,13 +118,14 @@ class _Reader:
             case Moment(statistic="mean" | "sum" as statistic, of=of):
                 truth = kind_of(of) == "truth"
                 index = self._truth(of) if truth else self._half(subject(aggregate))
-                ends = (0.0, 1.0) if truth else (1.0, 0.0)
-                if statistic == "sum":
-                    ends = float(aggregate.upper), float(aggregate.lower)
-                weights, present = self._weights(index, *ends), self._weights(index, 1.0, 1.0)
                 number = list(self.attributes.values())[index].number
-                rounding = 0.0 if number is None or number.grid.exact else 0.5 / number.grid.width
-                return Number(name, statistic, index, weights, present, aggregate, rounding)
+                ends, half = (0.0, 1.0), 0.0
+                if number is not None:
+                    grid = number.grid
+                    ends, half = (float(grid.lower * grid.step), float(grid.upper * grid.step)), grid.half_step
+                shares = ends if statistic == "sum" else (0.0, 1.0)
+                weights = self._weights(index, *(shares if truth else reversed(shares)))
+                return Number(name, statistic, index, weights, self._weights(index, 1.0, 1.0), ends, half)
         raise refused(
             f"{table}: a report may have counts, sums and means, which are measured together; "
             "ask for medians, quantiles, min, max, spreads and counts of units in separate questions"

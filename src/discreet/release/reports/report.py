@@ -7,7 +7,7 @@ unbiased estimates, which may be negative or fractional. With `integers` they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -180,24 +180,34 @@ class Report:
 
         value = weigh(number.weights)
         if number.statistic != "mean":
-            reach = reaches(table, axes, number, noise, level)
-            low, high = value - reach, value + reach
+            low, high = self._ends(table, number, weigh)
             if plan.integers and number.statistic == "count" and number.attribute not in plan.layout.halves:
                 whole = self._whole(table, number)
                 outer = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
                 return whole, np.minimum(outer[0], whole), np.maximum(outer[1], whole)
             return value, low, high
-        size, of = weigh(number.present), number.of
-        if of is None:  # a mean is of something
-            raise TypeError("a mean needs a number")
+        size = weigh(number.present)
         low, high = np.empty_like(value), np.empty_like(value)
         for mask, cell in kinds(table, axes):
             reach = mean_reaches(table, axes, number, noise, level, cell)
             low[mask], high[mask] = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
-        lower, width, half = float(of.lower), float(of.upper - of.lower), number.rounding
+        half = number.half_step / number.width
         shares = share_of(value, size), np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
-        share, lows, highs = (lower + share * width for share in shares)
+        share, lows, highs = (number.ends[0] + share * number.width for share in shares)
         return share, lows, highs
+
+    def _ends(
+        self, table: Table, number: Number, weigh: Callable[[tuple[float, ...]], Floats]
+    ) -> tuple[Floats, Floats]:
+        """The ends of counts or sums: of a sum, those of values that are half a step smaller or larger."""
+        axes, level, value = self.plan.axes, float(self.plan.level), weigh(number.weights)
+        if not number.half_step:
+            reach = reaches(table, axes, number, self._noise, level)
+            return value - reach, value + reach
+        lower, upper = (number.moved(side * number.half_step) for side in (-1, 1))
+        low = weigh(lower.weights) - reaches(table, axes, lower, self._noise, level)
+        high = weigh(upper.weights) + reaches(table, axes, upper, self._noise, level)
+        return np.minimum(low, value), np.maximum(high, value)
 
     def _whole(self, table: Table, number: Number) -> NDArray[np.int64]:
         """A count of a table from the rows that reproduce all tables."""

@@ -11,7 +11,7 @@ their conditions are on group columns: these select cells.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.expression import Expression
 from discreet.ask.normal import text
-from discreet.ask.query import Group, Moment, Named, Query
+from discreet.ask.query import Group, Named, Query
 from discreet.release.reports.allocation import Target
 from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.reports.conditions import operands
@@ -66,9 +66,20 @@ class Number:
     """The weights of the cells in the count or the sum, or in the numerator of a mean."""
     present: tuple[float, ...] = ()
     """The weights of the cells in the denominator of a mean."""
-    of: Moment | None = None
-    rounding: float = 0.0
-    """Half a step of the grid of a mean, as a share of its range."""
+    ends: tuple[float, float] = (0.0, 1.0)
+    """The ends of the grid of the values of a sum or a mean."""
+    half_step: float = 0.0
+    """How far each of these values is rounded at most."""
+
+    @property
+    def width(self) -> float:
+        """The range of the values."""
+        return self.ends[1] - self.ends[0]
+
+    def moved(self, by: float) -> Number:
+        """A sum of which each value is this much larger."""
+        weights = zip(self.weights, self.present, strict=True)
+        return replace(self, weights=tuple(weight + by * present for weight, present in weights))
 
 
 @dataclass(frozen=True)

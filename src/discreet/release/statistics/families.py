@@ -293,7 +293,7 @@ class JointDesign:
                 base = moment(statistic).base
                 unit = width ** (2 if base == "variance" else 1) / units[first]
                 noise = scales[first] * unit, public_step(scales[first], epsilon, terms.touched) * unit
-                reach_of = partial(planned_error, column.of, statistic, partial(sums.planned, level))
+                reach_of = partial(planned_error, column.of, column.grid, statistic, partial(sums.planned, level))
                 added = partial(sum_noise, column.grid, partition, of_rows) if base == "sum" else ()
                 lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
         return lines

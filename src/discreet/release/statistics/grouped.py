@@ -7,7 +7,8 @@ tabulated at public points, slightly too wide, and interpolated linearly between
 
     |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
 
-has its ends in `fieller`. This is post-processing of released numbers, so floats are allowed.
+has its ends in `fieller`. The variance of a sample, v = Σ(uᵢ−u)²/(N−1), has the denominator N − 1, so the noise of N
+counts in its interval as in that of every quotient. This is post-processing of released numbers, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,15 @@ _POINTS, _VARIANCES, _MEANS = 129, 33, 17
 
 MEAN_POINTS = -(-_POINTS // 4), _POINTS
 VARIANCE_POINTS = MEAN_POINTS[0] * -(-_VARIANCES // 4), _POINTS * _VARIANCES
-"""Combinations whose reach is integrated, with many draws and with up to three."""
+_LARGE = 5 / 16, 3 / 8, 7 / 16, 1 / 2
+SAMPLE_POINTS = MEAN_POINTS[0] * len(_LARGE), _POINTS * len(_LARGE)
+"""Combinations whose reach is integrated, with many draws and with up to three; the last are further ones for the
+variance of a sample."""
+
+_OF_POPULATION = np.linspace(0, 1 / 4, _VARIANCES)
+_OF_SAMPLE = np.append(_OF_POPULATION, _LARGE)
+"""The variances for which a reach is known. That of a sample is ½ at most, for two values at the two bounds; beyond ¼,
+where the values are few, fewer points are enough: the reach is convex, and lies below the chords."""
 
 _ERRORS = 2049
 """True shares at which the largest error is sought."""
@@ -175,14 +184,15 @@ class Private:
 
         A clamped mean or variance still lies in its interval, however little information its group has.
         """
-        level, step = float(confidence), float(self.grid.step)
-        if statistic in ("count", "sum"):
-            weights = np.ones(len(self.partition.values)) if statistic == "count" else self._sum_weights() * step
-            value, reach = self.value(statistic), self.reach(weights, level)
+        level = float(confidence)
+        if statistic == "count":
+            value, reach = self.value(statistic), self.reach(np.ones(len(self.partition.values)), level)
             return value - reach, value + reach
+        if statistic == "sum":
+            return self._sum_ends(level)
         level = level if statistic == "mean" else (1 + level) / 2
         shares = self._share_reach(level)
-        variances = None if statistic == "mean" else self._variance_reach(level)
+        variances = None if statistic == "mean" else self._variance_reach(level, is_sample(statistic))
 
         def ends_of(sums: Floats, value: Floats) -> Ends:
             size = sums.sum(axis=0)
@@ -190,11 +200,29 @@ class Private:
             if variances is None:
                 low, high = self._mean_ends(low, high)
             else:
-                factor = _sample_factor(statistic, size)
-                low, high = (end * factor for end in self._variance_ends(sums, low, high, variances))
+                low, high = self._variance_ends(sums, low, high, variances, is_sample(statistic))
             return np.minimum(low, value, out=low), np.maximum(high, value, out=high)
 
         low, high = by_block(ends_of, self._sums, self.value(statistic))
+        return low, high
+
+    def _sum_ends(self, level: float) -> Ends:
+        """The ends of sums, which the rounding of N values moves by at most N/2 steps.
+
+        Sum ∓ N/2 steps are combinations of the same totals: each end has the reach of its own noise.
+        """
+        weights, step = self._sum_weights(), float(self.grid.step)
+        if self.grid.exact:
+            value, reach = self.value("sum"), self.reach(weights * step, level)
+            return value - reach, value + reach
+        lower, upper = ((weights + side) * step for side in (-0.5, 0.5))
+        lowest, highest = self.reach(lower, level), self.reach(upper, level)
+
+        def ends_of(sums: Floats, value: Floats) -> Ends:
+            low, high = combination(lower.tolist(), sums) - lowest, combination(upper.tolist(), sums) + highest
+            return np.minimum(low, value, out=low), np.maximum(high, value, out=high)
+
+        low, high = by_block(ends_of, self._sums, self.value("sum"))
         return low, high
 
     def reach(self, weights: Floats, confidence: float) -> float:
@@ -203,11 +231,11 @@ class Private:
         return self._law.factor * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
-        """The error of a number of a group of so many rows, at this level, where it is largest.
+        """The error of a number of a group of so many rows, at this level, where it is largest, from the noise alone.
 
         An estimate z of a mean or variance exceeds the true value by t if the noise of numerator − (z + t)·denominator
-        exceeds t·N: to first order for a variance, exactly for a mean. With `deviation`, for data whose std is a
-        quarter of the range.
+        exceeds t·N, or t·(N − 1) for a sample: to first order for a variance, exactly for a mean. With `deviation`, for
+        data whose std is a quarter of the range.
         """
         values, width, step = np.array(self.partition.values), float(self.grid.width), float(self.grid.step)
         match base:
@@ -220,11 +248,13 @@ class Private:
                 return (
                     mean_error(self._mean_reach(doubled), self._mean_reach(level), doubled, level, rows) * width * step
                 )
-        reach = self._variance_reach(level)
+        sample = is_sample(base)
+        reach = self._variance_reach(level, sample)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
-            return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / rows * (width * step) ** 2
-        return max(_beyond(side, rows, 1 / 4) for side in reach) * (width * step) ** 2
+            return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / max(rows - sample, 1) * (width * step) ** 2
+        points = _OF_SAMPLE if sample else _OF_POPULATION
+        return max(_beyond(side, rows - sample, points) for side in reach) * (width * step) ** 2
 
     @cached_property
     def _law(self) -> Law:
@@ -266,10 +296,11 @@ class Private:
         table = _mean_reaches(partition.values, partition.kinds, _is_small(partition), confidence)
         return self._law.factor * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
 
-    def _variance_reach(self, confidence: float) -> Floats:
-        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v."""
-        table = _variance_reaches(self.partition.kinds, _is_small(self.partition), confidence)
-        return self._law.factor * table + self._slack(_variance_weights(), confidence)
+    def _variance_reach(self, confidence: float, sample: bool) -> Floats:
+        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v; the variance of a sample may be larger."""
+        reaches = _sample_reaches if sample else _variance_reaches
+        table = reaches(self.partition.kinds, _is_small(self.partition), confidence)
+        return self._law.factor * table + self._slack(_variance_weights(sample), confidence)
 
     def _share_reach(self, confidence: float) -> SharedReach:
         """The reach of the noise of Σu − u·N, for each u; for small draws by their own law."""
@@ -292,26 +323,32 @@ class Private:
             np.multiply(end, float(self.grid.step), end)
         return low, high
 
-    def _variance_ends(self, sums: Floats, low: Floats, high: Floats, reach: Floats) -> Ends:
+    def _variance_ends(self, sums: Floats, low: Floats, high: Floats, reach: Floats, sample: bool) -> Ends:
         """For each u in its interval, with half the error probability, the v with the other half."""
-        ends = [_variances(sums, block, low, high, reach) for block in blocks(len(low), _VARIANCE_BLOCK)]
+        ends = [_variances(sums, block, low, high, reach, sample) for block in blocks(len(low), _VARIANCE_BLOCK)]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
-        width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
-        first = np.maximum(np.sqrt(lows) * width - half, 0.0) ** 2
-        return first, np.minimum(np.sqrt(highs) * width + half, width / 2) ** 2
+        width, half = float(self.grid.width * self.grid.step), self.grid.half_step
+        if sample:  # √(N/(N−1)) times the std of the population, and times what rounding moves that
+            half *= math.sqrt(2)
+        first, last = np.maximum(np.sqrt(lows) * width - half, 0.0), np.sqrt(highs) * width + half
+        return first**2, np.minimum(last**2, width**2 / (2 if sample else 4))
 
 
-def _variances(sums: Floats, block: slice, low: Floats, high: Floats, table: Floats) -> Ends:
-    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups."""
+def _variances(sums: Floats, block: slice, low: Floats, high: Floats, table: Floats, sample: bool) -> Ends:
+    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups.
+
+    For a sample it is Σ(uᵢ−u)² − v·(N−1), with the same noise.
+    """
     b0, b1, b2 = (values[block, None] for values in sums)
     u = low[block, None] + (high - low)[block, None] * np.linspace(0, 1, _MEANS)
     numerators = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
     cell = np.minimum((u * (_POINTS - 1)).astype(np.int64), _POINTS - 2)
     part = (u * (_POINTS - 1) - cell)[..., None]
     reach = table[cell] * (1 - part) + table[cell + 1] * part
-    size = np.broadcast_to(b0 + b1 + b2, u.shape)
-    v = np.linspace(0, 0.25, _VARIANCES)
-    ends = edges(numerators.ravel(), size.ravel(), v, reach.reshape(-1, _VARIANCES))
+    size = np.broadcast_to(b0 + b1 + b2 - sample, u.shape)
+    ends = edges(
+        numerators.ravel(), size.ravel(), _OF_SAMPLE if sample else _OF_POPULATION, reach.reshape(-1, reach.shape[-1])
+    )
     return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
 
@@ -360,10 +397,15 @@ def share_of(part: Floats, whole: Floats) -> Floats:
     return shares
 
 
+def is_sample(statistic: str) -> bool:
+    """Whether it is the statistic of a sample, over n − 1."""
+    return statistic.endswith("+")
+
+
 def _sample_factor(statistic: str, size: Floats) -> Floats:
     """The factor of a sample variance."""
     count = np.maximum(size, 2.0)
-    return count / (count - 1) if statistic.endswith("+") else np.ones_like(count)
+    return count / (count - 1) if is_sample(statistic) else np.ones_like(count)
 
 
 def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
@@ -435,12 +477,11 @@ def _root(height_at: Callable[[float], float], first: float, last: float) -> flo
     return last
 
 
-def _beyond(reach: Floats, rows: int, last: float = 1.0) -> float:
-    """The t at which t·N equals the reach at t; the reaches are those between 0 and `last`."""
-    points = np.linspace(0, last, reach.size)
+def _beyond(reach: Floats, rows: int, points: Floats) -> float:
+    """The t at which t·N equals the reach at t, which is known at these points; at most the last of them."""
     over = np.flatnonzero(points * rows >= reach)
     if not over.size:
-        return last
+        return float(points[-1])
     after, before = over[0], over[0] - 1
     rise = (points[after] - points[before]) * rows - (reach[after] - reach[before])
     return float(points[before] + (reach[before] - points[before] * rows) / rise * (points[after] - points[before]))
@@ -474,10 +515,10 @@ def _mean_weights(values: tuple[float, ...], points: int) -> Floats:
     return np.array(values) - np.linspace(0, 1, points)[:, None]
 
 
-@lru_cache(maxsize=1)
-def _variance_weights() -> Floats:
+@lru_cache(maxsize=2)
+def _variance_weights(sample: bool) -> Floats:
     """The weights of Σ(uᵢ−u)² − v·N, for each u and v."""
-    u, v = np.linspace(0, 1, _POINTS)[:, None], np.linspace(0, 0.25, _VARIANCES)
+    u, v = np.linspace(0, 1, _POINTS)[:, None], _OF_SAMPLE if sample else _OF_POPULATION
     return np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1)
 
 
@@ -494,13 +535,25 @@ def _mean_reaches(values: tuple[float, ...], kinds: Kinds, small: bool, confiden
 
 @lru_cache(maxsize=_CACHED)
 def _variance_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
+    weights = _variance_weights(sample=False)
     if small:
-        return _radii(_variance_weights(), kinds, confidence) * _WIDER
+        return _radii(weights, kinds, confidence) * _WIDER
     # a quarter of the points in both directions: between them the reach is nearly linear, and not above the chord
-    coarse = _radii(_variance_weights()[::4, ::4], kinds, confidence)
+    coarse = _radii(weights[::4, ::4], kinds, confidence)
     rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
     finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
     return np.stack([np.interp(columns, columns[::4], row) for row in finer.T]) * _WIDER**4
+
+
+@lru_cache(maxsize=_CACHED)
+def _sample_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
+    weights, points = _variance_weights(sample=True)[:, _VARIANCES:], np.linspace(0, 1, _POINTS)
+    if small:
+        large = _radii(weights, kinds, confidence) * _WIDER
+    else:
+        coarse = _radii(weights[::4], kinds, confidence)
+        large = np.column_stack([np.interp(points, points[::4], column) for column in coarse.T]) * _WIDER**4
+    return np.hstack([_variance_reaches(kinds, small, confidence), large])
 
 
 @lru_cache(maxsize=64)

@@ -27,9 +27,9 @@ from discreet.engines.integers import Integers, roomy
 from discreet.formats import readable
 from discreet.release.design import Error, Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private
+from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private, is_sample
 from discreet.release.statistics.partition import Partition, bernstein, centred, centred_squares, pair
-from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius
+from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius, rounding
 
 SUM_BITS = 30
 SQUARE_BITS = 22
@@ -46,6 +46,8 @@ class MomentDesign:
     """(name, statistic): rows of `ask.statistics` with a base; a + marks the statistic of a sample."""
     of: Moment
     weight: int = 1
+    most: int = 0
+    """The number of values is at most this, if something about it is public; else 0."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +69,15 @@ class MomentDesign:
         if self.of.precision is not None:
             levels = (self.of.upper - self.of.lower) / self.of.precision
             bits = min(bits, max(1, math.ceil(levels).bit_length()))
-        return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole and self.of.precision is None)
+        return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole)
+
+    def uncovered(self, terms: Terms) -> Fraction:
+        """How far rounding can move each value, where the interval leaves it out because a sum alone is released.
+
+        Then nothing tells how many values it has. Beside a mean, or beside a count that is measured with it, it does.
+        """
+        covered = not self.alone or terms.public or self.most or self.grid.exact
+        return Fraction(0) if covered else self.grid.step / 2
 
     def measures(self) -> tuple[Measure, ...]:
         """n, Σa and, if asked for, Σa²."""
@@ -102,7 +112,9 @@ class MomentDesign:
                 statistic,
                 self.noise(statistic, scales, terms, epsilon),
                 epsilon,
-                partial(planned_error, self.of, statistic, partial(self._reach, terms, scales, float(confidence))),
+                partial(
+                    planned_error, self.of, self.grid, statistic, partial(self._reach, terms, scales, float(confidence))
+                ),
                 self._sum_noise(terms, scales) if moment(statistic).base == "sum" else (),
                 size,
             )
@@ -133,7 +145,7 @@ class MomentDesign:
     def _reach(
         self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
     ) -> float:
-        """The error of a sum, mean or variance of so many rows; for a deviation, on data whose std is R/4."""
+        """The error from noise of a sum, mean or variance of so many rows; for a deviation, where the std is R/4."""
         grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
         if len(scales) == 1:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
@@ -144,11 +156,11 @@ class MomentDesign:
             sums = Private(grid=grid, partition=partition, law=law)
             return sums.planned(level, base, deviation, rows)
         first, second = float(scales[0]) * step, float(scales[1]) * step**2
-        if base != "variance":
+        if base in ("sum", "mean"):
             return float(combined_radius(np.array([first]), level)) / (rows if base == "mean" else 1)
         # m(R−m) − Σq/n has the slope R − 2m: R at the bounds, at most √3/2·R if the std is R/4
         slope = size * (0.75**0.5 if deviation else 1)
-        return float(combined_radius(np.array([first * slope, second]), level)) / rows
+        return float(combined_radius(np.array([first * slope, second]), level)) / max(rows - is_sample(base), 1)
 
     def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
         """The joint release: noisy sums of all groups, with the statistics and intervals at any confidence."""
@@ -162,11 +174,11 @@ class MomentDesign:
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
         n = public_count(exact.map(lambda measured: int(measured[0][0]))) if terms.public else 0
         if self.alone:
-            return Lone(grid=grid, n=n, total=totals[0])
+            return Lone(grid=grid, n=n, total=totals[0], most=n or self.most)
         if not terms.public:
             return Private(grid=grid, partition=self.partition(terms), totals=totals)
         first, *second = (column[0] for column in totals)
-        return Known(grid=grid, n=max(n, 1), total=first, mixed=second[0] if second else None)
+        return Known(grid=grid, n=n, total=first, mixed=second[0] if second else None)
 
     def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
@@ -191,13 +203,30 @@ class MomentDesign:
         return (centred_totals if terms.meets else pair_totals)(n, total, width)
 
 
-def planned_error(of: Moment, statistic: str, reach: Callable[[str, bool, int], float], rows: int) -> float:
-    """The error of a statistic of so many rows: the error of its base, times the slope in the middle."""
+def planned_error(
+    of: Moment, grid: ValueGrid, statistic: str, reach: Callable[[str, bool, int], float], rows: int
+) -> float:
+    """The error of a statistic of so many rows: the error of its base, times the slope in the middle.
+
+    `reach` is that of the noise. Rounding to the grid adds at most half a step to each value, to a mean and to a std.
+    """
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
     typical = width**2 / 16 if row.base == "variance" else float(of.lower) + width / 2
-    error = reach(str(row.base), deviation, rows)
+    error, half = reach(base_of(statistic), deviation, rows), grid.half_step
+    match row.base:
+        case "sum":
+            error += half * rows
+        case "mean":
+            error = min(error + half, width)
+        case "variance":  # (σ + half)² − σ², with a σ of R/4 or at most R/2
+            error += half * (width / 2 if deviation else width + half)
     return error if row.slope is None else error * float(row.slope(typical))
+
+
+def base_of(statistic: str) -> str:
+    """The statistic from which a moment follows, with a + for that of a sample."""
+    return f"{moment(statistic).base}{'+' if is_sample(statistic) else ''}"
 
 
 def largest(of: Moment) -> float:
@@ -211,9 +240,8 @@ def largest(of: Moment) -> float:
 
 def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
     """A statistic and its intervals: those of its base, transformed."""
-    row = moment(statistic)
-    base, shape = f"{row.base}{'+' if statistic.endswith('+') else ''}", row.shape
-    if shape is None:
+    base = base_of(statistic)
+    if moment(statistic).shape is None:
         return Estimate(sums.value(base), partial(sums.ends, base))
 
     return Estimate(_shaped(statistic, sums.value(base)), partial(shaped_ends, statistic, partial(sums.ends, base)))
@@ -239,14 +267,17 @@ def moment_line(
     draws: tuple[Fraction, ...] | Callable[[], tuple[Fraction, ...]],
     size: int | None,
 ) -> Line:
-    """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group."""
+    """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group.
+
+    A sum is shown without the rounding of its values if their number is not given.
+    """
 
     def error() -> Error:
         is_sum = moment(statistic).base == "sum"
-        sizes = [1] if is_sum else [size] if size is not None else [1_000, 10_000]
+        sizes = [size] if size is not None else [0] if is_sum else [1_000, 10_000]
         errors = [reach(rows) for rows in sizes]
-        pairs = zip(errors, sizes, strict=True)
-        shown = [f"± {readable(error, 3)}" + (f" at {rows:,} rows" if rows > 1 else "") for error, rows in pairs]
+        at = [f" at {rows:,} rows" if rows > 1 and not is_sum else "" for rows in sizes]
+        shown = [f"± {readable(error, 3)}{rows}" for error, rows in zip(errors, at, strict=True)]
         return ", ".join(shown), errors[0] if size is not None or is_sum else None
 
     return Line(
@@ -321,20 +352,25 @@ class Known:
     mixed: NoisySum | None = None
     """Σq, if squares are asked for."""
 
+    @property
+    def _rows(self) -> int:
+        """n, or 1 if there is nobody, of whom a mean and a variance tell nothing."""
+        return max(self.n, 1)
+
     def value(self, statistic: str) -> list[float]:
         """The sum, mean or variance of the only group, or the sample form variance+."""
         match statistic:
             case "sum":  # not clamped
                 return [float((self.total.value + self.n * self.grid.lower) * self.grid.step)]
             case "mean":
-                return [self._value(Fraction(self.total.value, self.n))]
+                return [self._value(Fraction(self.total.value, self._rows))]
         return [self.variance() * self._factor(statistic)]
 
     def ends(self, statistic: str, confidence: Fraction) -> tuple[list[float], list[float]]:
         """The lower and the upper end of the interval of the only group."""
         match statistic:
             case "sum":
-                reach = float(radius(self.total, confidence) * self.grid.step)
+                reach = float((radius(self.total, confidence) + rounding(self.grid, self.n)) * self.grid.step)
                 [value] = self.value("sum")
                 low, high = value - reach, value + reach
             case "mean":
@@ -348,28 +384,28 @@ class Known:
         """The exact interval of one discrete Laplace draw, half a step wider for rounding, within the bounds."""
         reach = radius(self.total, confidence)
         half = Fraction(0) if self.grid.exact else Fraction(1, 2)
-        low, high = (Fraction(self.total.value + sign * reach, self.n) + sign * half for sign in (-1, 1))
+        low, high = (Fraction(self.total.value + sign * reach, self._rows) + sign * half for sign in (-1, 1))
         return self._value(low), self._value(high)
 
     def variance(self) -> float:
         """The variance of the population, clamped to 0 and to a quarter of the squared range."""
         width, mixed = self.grid.width, self._mixed()
-        m = self._clamped(Fraction(self.total.value, self.n))
-        estimate = m * (width - m) - Fraction(mixed.value, self.n)
+        m = self._clamped(Fraction(self.total.value, self._rows))
+        estimate = m * (width - m) - Fraction(mixed.value, self._rows)
         return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
         """The image of a box with half the error probability for each total. The image is concave in m."""
         width, level, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
         reach = radius(self.total, level)
-        means = [self._clamped(Fraction(self.total.value + sign * reach, self.n)) for sign in (-1, 1)]
+        means = [self._clamped(Fraction(self.total.value + sign * reach, self._rows)) for sign in (-1, 1)]
         peaks = [*means, Fraction(width, 2)] if means[0] < Fraction(width, 2) < means[1] else means
         images = [m * (width - m) for m in peaks]
         reach = radius(mixed, level)
-        low = min(images) - Fraction(mixed.value + reach, self.n)
-        high = max(images) - Fraction(mixed.value - reach, self.n)
+        low = min(images) - Fraction(mixed.value + reach, self._rows)
+        high = max(images) - Fraction(mixed.value - reach, self._rows)
         # rounding to the grid moves a std by at most half a step
-        size, half = float(width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        size, half = float(width * self.grid.step), self.grid.half_step
         roots = [math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)]
         return max(roots[0] - half, 0.0) ** 2, min(roots[1] + half, size / 2) ** 2
 
@@ -380,7 +416,7 @@ class Known:
 
     def _factor(self, statistic: str) -> float:
         """The factor of a sample variance."""
-        return self.n / (self.n - 1) if statistic.endswith("+") and self.n > 1 else 1.0
+        return self.n / (self.n - 1) if is_sample(statistic) and self.n > 1 else 1.0
 
     def _clamped(self, steps: Fraction) -> Fraction:
         return min(max(steps, Fraction(0)), Fraction(self.grid.width))

@@ -330,6 +330,11 @@ def _distinct(sizes: Floats) -> Floats:
     return rising
 
 
+def rounding(grid: ValueGrid, n: int) -> int:
+    """How far the rounding of n values can have moved their sum, in steps; rounds up."""
+    return 0 if grid.exact else -(-n // 2)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lone:
     """Noisy sums alone: of a = x − L if the number n of rows is public, otherwise of x."""
@@ -337,6 +342,8 @@ class Lone:
     grid: ValueGrid
     n: int
     total: NoisyColumn
+    most: int = 0
+    """The most values in each sum, if that is public; else 0, and rounding is not covered."""
 
     def value(self, _statistic: str) -> Any:
         """The sums of all groups; integers if the values are integers."""
@@ -345,10 +352,10 @@ class Lone:
     def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
         """The exact ends of their intervals, of one discrete Laplace draw each.
 
-        Each value is rounded by at most half a step, which the ends include if the number of values is known.
+        Each value is rounded by at most half a step, which the ends include if it is public how many there can be.
         """
-        rounding = 0 if self.grid.exact else -(-self.n // 2)
-        return self._around(radius(self.total[0], confidence) + rounding)[1:]
+        most = max(self.n, self.most)  # releases that were stored before have n alone
+        return self._around(radius(self.total[0], confidence) + rounding(self.grid, most))[1:]
 
     def _around(self, reach: int) -> tuple[Any, Any, Any]:
         values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)

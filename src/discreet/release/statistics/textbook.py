@@ -20,7 +20,7 @@ from discreet.engines.base import Exact
 from discreet.errors import InvalidParameter
 from discreet.formats import as_float
 from discreet.release import mechanism
-from discreet.release.intervals.spreads import by_algorithm, summed
+from discreet.release.intervals.spreads import by_algorithm, summed, widened
 from discreet.release.question import Question
 from discreet.release.release import Release
 from discreet.release.statistics.moments import SQUARE_BITS, SUM_BITS
@@ -38,7 +38,7 @@ def mean(ask: Question) -> Release:
         _of_sum(ask, sums.map(lambda exact: exact[0]), Fraction(ask.terms.steps), half, Fraction(1)),
         _of_sum(ask, sums.map(lambda exact: exact[1] + grid.lower * exact[0]), delta, half, grid.step),
     ]
-    return replace(parts[1] / parts[0], statistic="mean")
+    return _widened(replace(parts[1] / parts[0], statistic="mean", rounding=""), grid.half_step)
 
 
 def _of_sum(ask: Question, exact: Exact[int], delta: Fraction, epsilon: Fraction, unit: Fraction) -> Release:
@@ -58,7 +58,8 @@ def variance(ask: Question, sample: bool) -> Release:
     grid = ask.square_grid(SQUARE_BITS)
     delta = sensitivity.variance(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step**2
     floors = _variance(ask, grid, sample).map(lambda exact: lambda step: math.floor(exact / step))
-    return _release(ask, floors, delta)
+    half = grid.half_step  # (σ + half)² − σ², with a σ of at most R
+    return _widened(_release(ask, floors, delta), half * (2 * float(ask.range) + half))
 
 
 def std(ask: Question, sample: bool) -> Release:
@@ -67,7 +68,8 @@ def std(ask: Question, sample: bool) -> Release:
     delta = sensitivity.std(n=ask.n, bounds=(0, grid.width), sample=sample) * grid.step
     # ⌊√x⌋ is the integer root of ⌊x⌋
     floors = _variance(ask, grid, sample).map(lambda exact: lambda step: math.isqrt(math.floor(exact / step**2)))
-    return _release(ask, floors, delta)
+    # of a sample, where the deviation of two values is √2 times that of the population
+    return _widened(_release(ask, floors, delta), grid.half_step * (math.sqrt(2) if sample else 1))
 
 
 def _variance(ask: Question, grid: ValueGrid, sample: bool) -> Exact[Fraction]:
@@ -103,13 +105,19 @@ def _ranked(ask: Question, grid: ValueGrid, delta: Steps, rank: Callable[[list[i
         return lambda step: math.floor((grid.lower + steps) * grid.step / step)
 
     sorted_steps = engine.sorted_steps(ask.data, grid, ask.missing_on(grid))
-    return _release(ask, sorted_steps.map(lambda steps: floor(steps.tolist())), delta * grid.step)
+    release = _release(ask, sorted_steps.map(lambda steps: floor(steps.tolist())), delta * grid.step)
+    return _widened(release, grid.half_step)
 
 
 def _release(ask: Question, exact: Exact[Floor], delta: Fraction) -> Release:
     value, grid = mechanism.textbook(exact, delta, ask.epsilon)
     spread = partial(by_algorithm, value, grid.scale, grid.step)
     return ask.release(as_float(value), spread, sensitivity=delta, scale=grid.scale * grid.step, step=grid.step)
+
+
+def _widened(release: Release, by: float) -> Release:
+    """The release with intervals that include the rounding of values to the grid."""
+    return replace(release, _spread=partial(widened, release._spread, by)) if by else release
 
 
 def refuse_private_size(ask: Question) -> None:

@@ -9,7 +9,8 @@ The error of a total of k cells is a sum S of k·m independent Laplace draws of 
     P(|S| ≤ x) = (2/π) ∫₀^∞ sin(θx)/θ · Π (1 + bᵢ²θ²)^(−k) dθ
 
 and its interval is the x at which that equals the confidence (`spread`): about √k times as wide as a cell's, not k
-times. Means, variances and quantiles of a whole are not sums over its parts: ask for them without groups.
+times. It leaves out the rounding of values, as its record says. Means, variances and quantiles of a whole are not sums
+over its parts: ask for them without groups.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.ask.query import Named
+from discreet.ask.query import Moment, Named, Query
 from discreet.engines.integers import near
 from discreet.errors import InvalidParameter
 from discreet.outside import read_fraction
 from discreet.records import Record, array_of
+from discreet.release.split import subject
+from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.spread import combined_radius
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     together = many * len(statistics) if record["simultaneous"] else 1
     level = float(1 - (1 - read_fraction(record["confidence"])) / together)
     numbers: dict[str, Any] = {}
-    for statistic in statistics:
+    for place, statistic in enumerate(statistics):
         reach = sum_radius([float(Fraction(scale)) for scale in statistic["noise"]], merged, level)
         reach += float(read_fraction(statistic["step"]))  # totals lie on the grid of the cells
         added = _added(answer.recorded.numbers[statistic["name"]][0], keys, kept_keys)
@@ -61,6 +64,8 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
             reach = math.ceil(reach)
         ends = added, [value - reach for value in added], [value + reach for value in added]
         numbers[statistic["name"]] = tuple(map(array_of, ends))
+        if half := _half_step(query, statistic["name"]):
+            statistics[place] = {**statistic, "rounding": str(half)}
     over = [titles.get(name, name) for name in keys if name not in kept_keys]
     outputs = [(name, output) for name, output in query.outputs if isinstance(output, Named)]
     return replace(
@@ -76,6 +81,17 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
             sql=None,  # nobody typed this question
         ),
     )
+
+
+def _half_step(query: Query, name: str) -> Fraction:
+    """How far rounding can move each value of a sum: the totals have noise alone."""
+    moments = {one: aggregate for one, aggregate in query.aggregates if isinstance(aggregate, Moment)}
+    if name not in moments:
+        return Fraction(0)
+    of = subject(moments[name])
+    wanted = tuple((one, moment.statistic) for one, moment in moments.items() if subject(moment) == of)
+    grid = MomentDesign(wanted=wanted, of=of).grid
+    return Fraction(0) if grid.exact else grid.step / 2
 
 
 def sum_radius(scales: list[float], times: int, confidence: float) -> float:

@@ -104,12 +104,12 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     spread = [(one.variance(), *one.variance_interval(LEVEL)) for one in alone]
     agree(table(many, "variance"), spread, (upper - lower) ** 2)
     agree(table(many, "std"), np.sqrt(spread), upper - lower)
-    variance = many.value("variance")
-    sample = many.value("variance+") / np.maximum(variance, 1e-300)
-    factors = np.array([one.sample_factor() for one in alone])
-    seen = variance[ALONE] > 0
-    assert seen.any()
-    np.testing.assert_allclose(sample[ALONE][seen], factors[seen])
+    sample = [(one.variance() * one.sample_factor(), *one.variance_interval(LEVEL, sample=True)) for one in alone]
+    assert any(value > 0 for value, *_ in sample)
+    # a clamped estimate lies in its interval
+    sample = [(value, min(low, value), max(high, value)) for value, low, high in sample]
+    agree(table(many, "variance+"), sample, (upper - lower) ** 2)
+    agree(table(many, "std+"), np.sqrt(sample), upper - lower)
 
 
 def test_edges_are_where_both_sides_meet():

@@ -1,5 +1,7 @@
 """Totals of a released table: they add up, and their intervals hold."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,6 +32,12 @@ def test_totals_are_the_sums_of_the_released_cells(answer):
     [all_of_them] = answer.totals()["people"]
     assert all_of_them == sum(answer["people"]) == sum(by_place["people"]) == sum(answer.totals("level")["people"])
     assert answer.totals("place", "level")["people"] == answer["people"]
+
+
+def test_totals_say_that_they_leave_rounding_out(answer):
+    assert answer.roundings == {}  # the mean tells how many values a cell has
+    assert answer.totals("place").roundings == {"paid": Fraction(1, 2**28)}
+    assert "paid without rounding, at most 3.73e-09 a row" in repr(answer.totals("place"))
 
 
 def test_a_total_is_wider_than_a_cell_and_narrower_than_all_cells_together(answer):
