@@ -5,7 +5,7 @@
     read_fraction   1, 1/10 or 0.1, with limited digits: with an exponent, ten letters may stand for gigabytes of them
 
 Certificates, signatures, policies, reports, bodies of requests, answers of servers, and what ledgers hold are all read
-here (`tests/trust/test_61_numbers_from_outside.py`); parameters of calls are read by `parameters`. Each refusal is an
+here (`tests/trust/test_numbers_from_outside.py`); parameters of calls are read by `parameters`. Each refusal is an
 `Unreadable`, and its caller says what the text is, if it knows.
 """
 

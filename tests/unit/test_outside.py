@@ -1,4 +1,4 @@
-"""Texts from outside: what is read, and what is refused; `test_61_numbers_from_outside.py` has the attacks."""
+"""Texts from outside: what is read, and what is refused; `test_numbers_from_outside.py` has the attacks."""
 
 import json
 from decimal import Decimal

@@ -246,7 +246,7 @@ def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 40), Fraction(7, 3), Fraction(5000)])
-def test_16_bits_tell_the_number_of_a_cell_that_is_not_shared(scale):
+def test_bits_tell_the_number_of_a_cell_that_is_not_shared(scale):
     whole = digits(scale, *BITS)
     numbers = [whole.number(cell, None) for cell in range(whole.cells[-1])]
     assert numbers == np.repeat(np.arange(len(whole.edges) + 1), own_cells(whole)).tolist()

@@ -1,5 +1,5 @@
 """TRUST 67 on DuckDB, SQLite, Parquet, frames and Spark: a source that changes its types or columns after opening is
-refused before the spend, and after it no row decides between an answer and an error. See also `test_67_changed_tables`.
+refused before the spend, and after it no row decides between an answer and an error. See also `test_changed_tables`.
 """
 
 # ruff: noqa: S608 - statements are ours

@@ -38,7 +38,7 @@ def integers(found):
 
 
 @pytest.mark.parametrize("asked", ["sum(x)", "avg(x)"])
-def test_12_integers_whose_sum_leaves_64_bits_neither_wrap_nor_raise(asked):
+def test_integers_whose_sum_leaves_64_bits_neither_wrap_nor_raise(asked):
     bounds = (0, 2**62)
     one, two, many = (record([2**62] * times, pa.int64(), bounds, asked) for times in (1, 2, 9))
     assert loss(one, two) <= EPSILON
@@ -46,7 +46,7 @@ def test_12_integers_whose_sum_leaves_64_bits_neither_wrap_nor_raise(asked):
     assert max(integers(many)[0]) > 8 * max(integers(one)[0])
 
 
-def test_12_control_naive_sums_of_the_same_integers_wrap_or_raise():
+def test_control_naive_sums_of_the_same_integers_wrap_or_raise():
     with np.errstate(over="ignore"):
         assert np.add.reduce(np.array([2**62, 2**62])) < 0
     with sqlite3.connect(":memory:") as connection, pytest.raises(sqlite3.OperationalError, match="integer overflow"):
@@ -71,7 +71,7 @@ def worst(p: int) -> int:
 
 
 @pytest.mark.parametrize("p", [4, 6])
-def test_13_the_rounding_set_moves_a_study_by_no_more_than_it_pays_for(p):
+def test_the_rounding_set_moves_a_study_by_no_more_than_it_pays_for(p):
     for ones in {worst(p), 0, 2**p}:
         rows, low, high = rounding_set(p, ones + 1)
         bounds = (Fraction(low), Fraction(high))
@@ -81,7 +81,7 @@ def test_13_the_rounding_set_moves_a_study_by_no_more_than_it_pays_for(p):
 
 
 @pytest.mark.parametrize(("p", "times"), [(4, 16), (6, 64)])
-def test_13_control_the_same_rows_move_a_float_sum_many_times_the_claim(p, times):
+def test_control_the_same_rows_move_a_float_sum_many_times_the_claim(p, times):
     """One row moves from the lower to the upper bound, and the sum, the most careful of floats, by so many ranges."""
     _, low, high = rounding_set(p, 0)
     assert abs(float_sum(p, worst(p) + 1) - float_sum(p, worst(p))) == times * (high - low)
@@ -95,13 +95,13 @@ def repeated_rounding():
     return np.concatenate([np.ones(m, np.float32), pulls])
 
 
-def test_14_repeated_rounding_in_short_floats_moves_one_row_and_no_more():
+def test_repeated_rounding_in_short_floats_moves_one_row_and_no_more():
     rows = repeated_rounding()
     one, other = (record(some, pa.float32(), (-1, 1)) for some in (rows, rows[1:]))
     assert 0 < loss(one, other) <= EPSILON
 
 
-def test_14_control_a_running_sum_of_the_same_floats_moves_257_rows():
+def test_control_a_running_sum_of_the_same_floats_moves_257_rows():
     rows = repeated_rounding()
     whole, fewer = (float(np.cumsum(some, dtype=np.float32)[-1]) for some in (rows, rows[1:]))
     assert whole - fewer == 257
@@ -114,13 +114,13 @@ def orders(values):
     yield sorted(values, key=lambda value: (hash(value) * 2654435761) % 2**32)
 
 
-def test_15_any_order_of_rows_gives_the_same_integers():
+def test_any_order_of_rows_gives_the_same_integers():
     values = [2.0**53, *[1.0] * 1000, -(2.0**53), 0.1, 0.2, 0.3]
     found = [integers(record(some, pa.float64(), (-(2**53), 2**53), ASKED)) for some in orders(values)]
     assert all(one == found[0] for one in found)
 
 
-def test_15_control_the_order_moves_a_running_sum_of_the_same_rows():
+def test_control_the_order_moves_a_running_sum_of_the_same_rows():
     forward, backward = [2.0**53, *[1.0] * 1000], [*[1.0] * 1000, 2.0**53]
     assert np.cumsum(backward)[-1] - np.cumsum(forward)[-1] == 1000
 
@@ -130,7 +130,7 @@ ODD = [math.nan, math.inf, -math.inf, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, 
 
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 @pytest.mark.parametrize("asked", [ASKED, "count(x) AS people", "median(x) AS middle"])
-def test_16_no_odd_number_costs_more_than_a_plain_one_or_shows(odd, asked):
+def test_no_odd_number_costs_more_than_a_plain_one_or_shows(odd, asked):
     plain = [1.0, 2.0, -2.5]
     without, with_it = (record(some, pa.float64(), (-3, 5), asked) for some in (plain, [*plain, odd]))
     assert loss(without, with_it) <= EPSILON
@@ -140,11 +140,11 @@ def test_16_no_odd_number_costs_more_than_a_plain_one_or_shows(odd, asked):
 
 
 @pytest.mark.parametrize("huge", [2**63 - 1, -(2**63), 2**53 + 1])
-def test_16_huge_integers_are_clamped_as_they_are_and_not_as_floats(huge):
+def test_huge_integers_are_clamped_as_they_are_and_not_as_floats(huge):
     small, large = (record([value], pa.int64(), (0, 10)) for value in (0, huge))
     assert loss(small, large) in (0, EPSILON)
 
 
-def test_16_control_naive_clipping_keeps_what_is_not_a_number():
+def test_control_naive_clipping_keeps_what_is_not_a_number():
     assert math.isnan(float(np.clip([1.0, math.nan], 0, 10).sum()))
     assert (min(10, max(0, math.nan)), max(0, min(10, math.nan))) == (0, 10)

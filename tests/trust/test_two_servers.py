@@ -1,7 +1,7 @@
 """TRUST 5, 6 and 55: two servers over one PostgreSQL ledger, raced against each other and killed.
 
 Granted on both ≤ allotted ≤ total, to the last 10⁻⁹. What a killed server has spent and not recorded is answered by
-the other one under the same id, free. Controls, a racing ledger and an unpaid answer, are in `test_32_http_load.py`.
+the other one under the same id, free. Controls, a racing ledger and an unpaid answer, are in `test_http_load.py`.
 """
 
 import asyncio

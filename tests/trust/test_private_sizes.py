@@ -62,12 +62,12 @@ def shown(rows, neighbors, clauses, asked=ASKED):
 
 
 @pytest.mark.parametrize(("neighbors", "clauses"), CASES)
-def test_19_a_study_shows_nothing_of_a_private_number_but_its_noisy_integers(neighbors, clauses):
+def test_a_study_shows_nothing_of_a_private_number_but_its_noisy_integers(neighbors, clauses):
     found = [shown(rows, neighbors, clauses) for rows in TABLES.values()]
     assert all(one == found[0] for one in found)
 
 
-def test_19_control_where_the_number_is_public_it_is_seen():
+def test_control_where_the_number_is_public_it_is_seen():
     one, many = (shown(TABLES[name], "change-one", "", "count(*)") for name in ("one", "some"))
     assert one != many
 
@@ -85,14 +85,14 @@ def array_shown(name, values, neighbors, **given):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
 @pytest.mark.parametrize("name", STATISTICS)
-def test_19_an_array_shows_nothing_of_a_private_number_but_its_noisy_integers(name, neighbors):
+def test_an_array_shows_nothing_of_a_private_number_but_its_noisy_integers(name, neighbors):
     """Under change-one the number of those that are not missing is private, too."""
     found = [array_shown(name, values, neighbors) for values in COLUMNS]
     assert all(one == found[0] for one in found)
 
 
 @pytest.mark.parametrize("name", ["mean", "std"])
-def test_19_control_a_public_number_moves_the_mean_and_the_std(name):
+def test_control_a_public_number_moves_the_mean_and_the_std(name):
     found = [array_shown(name, values, "change-one", missing=0) for values in COLUMNS]
     assert found[0] != found[1]
 
@@ -102,7 +102,7 @@ RANKED = "count(*), sum(age), avg(pay), stddev(age), median(pay), max(age)"
 
 @pytest.mark.parametrize("clauses", ["", " GROUP BY place", " WHERE well"])
 @pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
-def test_20_scales_steps_and_sizes_of_a_study_are_those_of_its_plan(neighbors, clauses):
+def test_scales_steps_and_sizes_of_a_study_are_those_of_its_plan(neighbors, clauses):
     found = []
     for rows in TABLES.values():
         study = study_of(rows, Paper(), neighbors=neighbors, version="1")
@@ -118,12 +118,12 @@ def grid_and_scale(name, values, **given):
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "variance", "std"])
-def test_20_scale_and_step_of_an_array_are_those_of_its_bounds(name):
+def test_scale_and_step_of_an_array_are_those_of_its_bounds(name):
     found = [grid_and_scale(name, np.array(values), bounds=(0, 10)) for values in COLUMNS]
     assert all(one == found[0] for one in found)
 
 
-def test_20_control_bounds_that_are_taken_from_the_data_are_seen():
+def test_control_bounds_that_are_taken_from_the_data_are_seen():
     found = [
         grid_and_scale("sum", np.array(values), bounds=(min(values), max(values) + 1))
         for values in ([1.0, 2.0], [1.0, 900.0])
