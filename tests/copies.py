@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines import array as engine
 from discreet.engines.base import Exact
 from discreet.engines.integers import CellCounts, Integers
@@ -39,10 +39,10 @@ def _repeated(measure: Any, times: int) -> Any:
     return CellCounts(groups.width, starts, np.tile(groups.cells, times), np.tile(groups.counts, times))
 
 
-def with_copies(terms: Terms, times: int) -> Terms:
+def with_copies(terms: UnitLimits, times: int) -> UnitLimits:
     """The terms of an answer with so many times its groups, one unit of which is still in a single copy of them."""
     copies = replace(terms, cells=terms.cells * times)
-    vars(copies).update({name: getattr(terms, name) for name in ("steps", "touched", "meets")})
+    vars(copies).update({name: getattr(terms, name) for name in ("row_changes", "touched", "same_group")})
     return copies
 
 

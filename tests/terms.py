@@ -2,13 +2,13 @@
 
 from fractions import Fraction
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 
 
-def terms_of(neighbors: str, *, dropped: bool = False) -> Terms:
+def terms_of(neighbors: str, *, dropped: bool = False) -> UnitLimits:
     """One row a unit, one group; with `dropped` values may be missing."""
     replaced = neighbors == "change-one"
-    return Terms(rows=1, spread=1, replaced=replaced, public=replaced and not dropped, cells=1)
+    return UnitLimits(rows=1, max_groups=1, replaced=replaced, public=replaced and not dropped, cells=1)
 
 
 def lone_scales(width: int, epsilon: Fraction) -> list[Fraction]:

@@ -241,7 +241,7 @@ def ordered(folder: Path, pattern: str) -> list[Path]:
     return sorted(pages, key=lambda page: links.index(page) if page in links else len(links))
 
 
-class Page(HTMLParser):
+class StudyState(HTMLParser):
     """The anchors of a built page, what it links to, and what it loads."""
 
     def __init__(self, file: Path) -> None:
@@ -265,7 +265,7 @@ class Page(HTMLParser):
 
 def broken(site: Path) -> Iterator[str]:
     """Links of built pages to files or headings that are not there."""
-    pages = {file: Page(file) for file in sorted(site.rglob("*.html"))}
+    pages = {file: StudyState(file) for file in sorted(site.rglob("*.html"))}
     for file, page in pages.items():
         if file.name == "404.html":  # its links are from the root of the host
             continue
@@ -284,7 +284,7 @@ def fetched(site: Path) -> Iterator[str]:
     """What a page or a style sheet would load from another host."""
     for file in sorted(site.rglob("*.html")):
         yield from (
-            f"{file.relative_to(site)} loads {load}" for load in Page(file).loads if re.match(r"(https?:)?//", load)
+            f"{file.relative_to(site)} loads {load}" for load in StudyState(file).loads if re.match(r"(https?:)?//", load)
         )
     for file in sorted(site.rglob("*.css")):
         for address in re.findall(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", file.read_text("utf-8")):

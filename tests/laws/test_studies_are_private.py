@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.release import plan as plans
 from discreet.release import split as shares
 from discreet.release.statistics.moments import MomentDesign
@@ -253,8 +253,8 @@ def test_large_sums_are_rounded_to_a_step_that_the_scale_pays_for(ledger):
 
 def terms_with(**changed):
     """The planner, with other terms for every design."""
-    real = shares.Terms
-    return mock.patch.object(shares, "Terms", lambda **given: real(**{**given, **changed}))
+    real = shares.UnitLimits
+    return mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, **changed}))
 
 
 def test_control_change_one_taken_for_add_remove_is_caught(ledger):
@@ -265,7 +265,7 @@ def test_control_change_one_taken_for_add_remove_is_caught(ledger):
 
 
 def test_control_a_mean_by_groups_needs_the_factor_of_two(ledger):
-    with mock.patch.object(Terms, "factor", property(lambda self: self.rows)):
+    with mock.patch.object(UnitLimits, "factor", property(lambda self: self.rows)):
         assert broken(ledger, CHANGE, "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])) == ["MomentDesign"]
 
 
@@ -273,7 +273,7 @@ def test_control_a_centred_design_for_groups_is_caught(ledger):
     """Where a row that goes and one that comes are in two groups, they move two numbers of rows."""
     question, pair = "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])
     assert broken(ledger, CHANGE, question, pair) == []
-    with mock.patch.object(Terms, "meets", True):
+    with mock.patch.object(UnitLimits, "same_group", True):
         assert broken(ledger, CHANGE, question, pair) == ["MomentDesign"]
 
 
@@ -341,7 +341,7 @@ def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):
     pair = [*crowd, {"age": 10, "place": "north"}], [*crowd, {"age": 10, "place": "south"}]
     question = "SELECT quantile(age, 0.9) FROM data GROUP BY place"
     assert broken(ledger, CHANGE, question, pair) == []
-    with mock.patch.object(Terms, "ranks", return_value=Fraction(1)):
+    with mock.patch.object(UnitLimits, "ranks", return_value=Fraction(1)):
         assert broken(ledger, CHANGE, question, pair) == ["QuantileDesign"]
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 from unittest import mock
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Exact, OnGrid, Request, Rows, Squares, Total
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import InvalidParameter
@@ -62,22 +62,22 @@ def scales_too_small() -> Iterator[None]:
 
 
 def _terms(name: str, less: Callable[[int], int]) -> AbstractContextManager[Any]:
-    real = getattr(Terms, name)
-    return mock.patch.object(Terms, name, property(lambda self: less(real.func(self))))
+    real = getattr(UnitLimits, name)
+    return mock.patch.object(UnitLimits, name, property(lambda self: less(real.func(self))))
 
 
 @contextmanager
 def sensitivity_less_one() -> Iterator[None]:
     """Δ − 1 in place of Δ, where more than one row can change."""
-    with _terms("steps", lambda moved: max(1, moved - 1)), _terms("factor", lambda moved: max(1, moved - 1)):
+    with _terms("row_changes", lambda moved: max(1, moved - 1)), _terms("factor", lambda moved: max(1, moved - 1)):
         yield
 
 
 @contextmanager
 def relation_mistaken() -> Iterator[None]:
     """Change-one calibrated as add-remove."""
-    real = shares.Terms
-    with mock.patch.object(shares, "Terms", lambda **given: real(**{**given, "replaced": False})):
+    real = shares.UnitLimits
+    with mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, "replaced": False})):
         yield
 
 
@@ -162,16 +162,16 @@ def refusal_by_data() -> Iterator[None]:
 @contextmanager
 def size_taken_as_public() -> Iterator[None]:
     """The number of rows is used as it is, whether it is public or not."""
-    real = shares.Terms
-    with mock.patch.object(shares, "Terms", lambda **given: real(**{**given, "public": given["cells"] == 1})):
+    real = shares.UnitLimits
+    with mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, "public": given["cells"] == 1})):
         yield
 
 
 @contextmanager
 def ranks_twice_as_sharp() -> Iterator[None]:
     """A choice at twice the rate."""
-    real = Terms.ranks
-    with mock.patch.object(Terms, "ranks", lambda self, share: real(self, share) / 2):
+    real = UnitLimits.ranks
+    with mock.patch.object(UnitLimits, "ranks", lambda self, share: real(self, share) / 2):
         yield
 
 

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.ask.query import Moment
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.cli import app as cli
 from discreet.draw import vector
 from discreet.draw.coin import Logistic
@@ -198,7 +198,7 @@ MUTANTS = {
     "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_noisy", 1), MOMENTS | {"count"}, set()),
     "the shares of a table": (with_shares_of_a_table, {"joint question"}, SUMS | ASKED_RANKS | {"count("}),
     **{
-        f"Terms.{name}": (lambda name=name: halved(Terms, name), statistics, asked)
+        f"UnitLimits.{name}": (lambda name=name: halved(UnitLimits, name), statistics, asked)
         for name, statistics, asked in (
             ("sum", {"sum"}, {"sum("}),
             ("mean", {"mean", "proportion"}, {"avg(", "joint question"}),

@@ -18,7 +18,7 @@ from discreet.calibrate.grid import ValueGrid
 from discreet.engines import textfiles
 from discreet.engines.base import OnGrid, Present, Request, Rows, Squares, Total
 from discreet.engines.choose import engine_of
-from discreet.engines.sniffing import looked_at
+from discreet.engines.sniffing import guess_schema
 from discreet.engines.textfiles import LONGEST_LINE, LONGEST_OBJECT, Layout
 from discreet.engines.unreadable import why_unreadable
 from studies import without_noise
@@ -339,4 +339,4 @@ def test_a_byte_order_mark_at_the_start_of_a_line_of_json_is_dropped_whichever_l
 
 def test_what_duckdb_cannot_look_at_shows_no_line_of_a_file(tmp_path):
     (tmp_path / "deep.jsonl").write_text('{"secret":' + "[" * 5000 + "]" * 5000 + "}\n")
-    assert looked_at(str(tmp_path / "deep.jsonl")).schema == {}
+    assert guess_schema(str(tmp_path / "deep.jsonl")).schema == {}

@@ -59,14 +59,14 @@ def column(array: Array) -> Integers | list[int]:
     return array.tolist() if array.size <= _FEW else Integers(array)
 
 
-def near(array: Array, limit: int) -> bool:
+def fits_int64(array: Array, limit: int) -> bool:
     """Whether all values are int64 and of absolute value below the limit."""
     return array.dtype == np.int64 and (array.size == 0 or bool(array.min() > -limit and array.max() < limit))
 
 
-def roomy(arrays: Sequence[Array], factors: Sequence[int]) -> list[Array]:
+def without_overflow(arrays: Sequence[Array], factors: Sequence[int]) -> list[Array]:
     """The arrays, as Python integers unless the sum of up to four of them times their factors fits into int64."""
-    if all(near(array, 2**60 // max(factor, 1)) for array, factor in zip(arrays, factors, strict=True)):
+    if all(fits_int64(array, 2**60 // max(factor, 1)) for array, factor in zip(arrays, factors, strict=True)):
         return list(arrays)
     return [array.astype(object) for array in arrays]
 

@@ -42,7 +42,7 @@ class Look(NamedTuple):
     """What chooses the rows, as in `Engine.chosen`."""
 
 
-def looked_at(source: str) -> Look:
+def guess_schema(source: str) -> Look:
     """What a source shows, before a policy declares it."""
     try:
         files = files_of(source)

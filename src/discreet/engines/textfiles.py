@@ -217,8 +217,8 @@ def _objects(file: Path) -> Iterator[pa.RecordBatch]:
     DuckDB's `decode` with 'replace' may replace the quote after such a byte as well. A byte order mark at the start of
     any line is dropped, as it is at the start of a file: each line may become the first one.
     """
-    for marked in _lines(file, LONGEST_OBJECT, None, 1):
-        lines = marked.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
+    for record_grid in _lines(file, LONGEST_OBJECT, None, 1):
+        lines = record_grid.removeprefix(_BOM).replace(b"\n" + _BOM, b"\n")
         both = [_texts(lines.decode("utf-8", "replace").encode()), _texts(lines)]
         yield pa.record_batch(both, names=["line", "bytes"])
 

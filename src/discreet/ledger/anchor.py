@@ -124,7 +124,7 @@ class AnchorFile:
         """Replace the whole file in one rename."""
         with self._failing():
             target = self.path.resolve()  # the anchor may be a link to another disk: the link stays
-            new = building_name(target)
+            new = temporary_name(target)
             _write(private_file(new), content_of(anchor))
             os.replace(new, target)
             sync_folder(target.parent)
@@ -219,7 +219,7 @@ def locked(descriptor: int) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a fork has copied the descriptor
 
 
-def building_name(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
     """A name beside the path that nobody else uses or can guess, for a file that will be renamed to the path."""
     return path.with_name(f"{path.name}.{os.getpid()}.{random_digits(1)}.new")
 

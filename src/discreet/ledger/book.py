@@ -40,7 +40,7 @@ _BATCH = 250  # entries that are read at a time: some MB with their questions, a
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 
-class Page:
+class StudyState:
     """A study's part of the ledger at one moment, locked if it may change, and what is known of a request.
 
     `request` is the entry with the same request id, `paid` is the entry that paid for the question, and `answer` is its
@@ -107,7 +107,7 @@ class Book:
             return self._studies(connection)
 
     @contextmanager
-    def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[Page]:
+    def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[StudyState]:
         """A study, locked and not behind its anchor; at the end, what was added is on disk and anchored."""
         anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
@@ -129,7 +129,7 @@ class Book:
         self.anchor.advance(head, durable=False)
         return head
 
-    def refuse_hidden_answer(self, page: Page, since: Head | None, connection: Connection | None = None) -> None:
+    def refuse_hidden_answer(self, page: StudyState, since: Head | None, connection: Connection | None = None) -> None:
         """Refuse a ledger whose index shows no answer to a question that was paid for, although its chain has one.
 
         With a damaged index the answer would be drawn again at no charge. So all entries after the spend, or `since` a
@@ -153,13 +153,13 @@ class Book:
         if before != end.hash or decisive != ([] if since else ["spend"]):
             raise refusals.damaged()
 
-    def promise(self, page: Page) -> Any:
+    def promise(self, page: StudyState) -> Any:
         """The promise of a study: that of the entry that created it, or of the last correction."""
         *_, row = self._creations(page)
         return read_json(row.terms)["promise"]
 
     @whole_rows()
-    def _creations(self, page: Page) -> list[Any]:
+    def _creations(self, page: StudyState) -> list[Any]:
         """The entry that created a study, and its corrections, which follow it at once; the anchored hash covers it."""
         study, found, before = page.head.study, [], chain.START
         points = {point.number: point.hash for point in self.anchor.read().points.get(study, ())}
@@ -175,7 +175,7 @@ class Book:
             before = row.hash
         return found
 
-    def correct(self, page: Page, total: int, promise: Any) -> None:
+    def correct(self, page: StudyState, total: int, promise: Any) -> None:
         """Add a correction of the total and the promise; refused once something was spent or allotted."""
         if len(self._creations(page)) < page.head.count:
             raise refusals.used(page.head.study)
@@ -191,7 +191,7 @@ class Book:
         return anchor
 
     @whole_rows()
-    def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> Page:
+    def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> StudyState:
         """What is known of a study and a request; refused if the anchor knows more, or if the server has changed."""
         anchored = None if anchor is None else anchor.heads.get(study)
         values = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
@@ -207,7 +207,7 @@ class Book:
                 raise refusals.changed(study, anchored.count)
         if head is None:
             raise refusals.foreign(study)
-        page = Page(self, connection, head, rows)
+        page = StudyState(self, connection, head, rows)
         if anchor is not None:
             if read_json(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
                 raise refusals.moved(self.mark(connection, anchor))

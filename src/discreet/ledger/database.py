@@ -28,7 +28,7 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.sql.selectable import ReturnsRows
 
 from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, LedgerDamaged, errno_code
-from discreet.ledger.anchor import building_name, private_file
+from discreet.ledger.anchor import private_file, temporary_name
 from discreet.ledger.chain import sha256_of
 from discreet.ledger.refusals import damaged, other_tables, replaced, too_large
 from discreet.ledger.schema import ANALYST, ENTRY, STUDY
@@ -385,7 +385,7 @@ def _room(path: Path) -> float:
 
 def _write_elsewhere(path: Path, room: int) -> None:
     """Write so many bytes to a new file beside another, wait for the disk, and remove it."""
-    new = building_name(path.resolve())
+    new = temporary_name(path.resolve())
     try:
         with os.fdopen(private_file(new), "wb") as file:
             for _ in range(0, room + 1, _SPARE):

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.ledger import refusals
 from discreet.ledger.anchor import Head
-from discreet.ledger.book import Page
+from discreet.ledger.book import StudyState
 from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import repeat_of
 
@@ -38,7 +38,7 @@ class Grant:
         return None if self.head is None or self.analyst is not None else in_epsilon(self.head.total - self.head.spent)
 
 
-def charge_page(page: Page, cost: int, entry: dict[str, Any]) -> None:
+def charge_page(page: StudyState, cost: int, entry: dict[str, Any]) -> None:
     """Decide on a spend while the study is locked: refuse it, charge it, or do nothing if it was paid for before."""
     study, analyst, request = page.head.study, entry["analyst"], page.request
     share = None if analyst is None else page.analyst(analyst)

@@ -23,7 +23,7 @@ from sqlalchemy import URL, Connection, insert, inspect, select
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged, errno_code
-from discreet.ledger.anchor import Anchor, AnchorFile, building_name, locked, opened, private_file, sync_folder
+from discreet.ledger.anchor import Anchor, AnchorFile, locked, opened, private_file, sync_folder, temporary_name
 from discreet.ledger.book import Book, terms_of
 from discreet.ledger.chain import whole_rows
 from discreet.ledger.database import Database, server_of
@@ -117,7 +117,7 @@ class Restoration:
 @contextmanager
 def building_file(target: Path) -> Iterator[Path]:
     """An empty file beside the target, under another name, in which a ledger is built; removed unless renamed."""
-    building = building_name(target)
+    building = temporary_name(target)
     os.close(private_file(building))
     try:
         yield building

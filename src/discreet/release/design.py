@@ -2,7 +2,7 @@
 
 A *design* releases statistics together. It names the integers that it needs (`measures`), and turns exact integers into
 estimates with intervals (`estimate`), for all groups at once. The designs of a study also state their cost and error
-before the release (`lines`). Only `calibrate.sensitivity.Terms` says how far one unit moves the integers; `mechanism`
+before the release (`lines`). Only `calibrate.sensitivity.UnitLimits` says how far one unit moves the integers; `mechanism`
 adds the noise. Counts and cumulative counts are in `statistics.counts`, sums, means and variances in
 `statistics.moments`, quantiles and extremes in `statistics.ranks`.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from discreet.ask.expression import Cast, Expression
 from discreet.ask.kinds import kind_of
 from discreet.calibrate.grid import ValueGrid
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.draw.noted import in_order
 from discreet.engines.base import Exact, OnGrid
 from discreet.threads import on_all_cores
@@ -105,7 +105,9 @@ class Released(Protocol):
     def measures(self) -> tuple[Any, ...]:
         """The integers that it needs: measures of `engines.base`, or of a column in memory."""
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         """The released numbers by name; brackets of quantiles are released at this confidence."""
 
 
@@ -116,12 +118,12 @@ class Design(Released, Protocol):
     def weight(self) -> int:
         """Its share of ε, in parts."""
 
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Its cost and error, for groups of so many rows."""
 
 
 def columns(
-    design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
+    design: Released, exact: Secret, terms: UnitLimits, epsilon: Fraction, confidence: Fraction
 ) -> dict[str, Columns]:
     """The released numbers of all groups by name, with the ends of their intervals."""
     estimates = design.estimate(exact, terms, epsilon, confidence)
@@ -139,7 +141,7 @@ def in_parts(work: Callable[[slice], dict[str, Columns]], cells: int) -> dict[st
 
 
 def items(
-    design: Released, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction
+    design: Released, exact: Secret, terms: UnitLimits, epsilon: Fraction, confidence: Fraction
 ) -> dict[str, list[Item]]:
     """The same row by row, as Python's own numbers."""
     plain = {

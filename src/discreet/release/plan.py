@@ -26,7 +26,7 @@ from discreet.ask import query as questions
 from discreet.ask.notes import notes
 from discreet.ask.query import Moment, Named, Query, released
 from discreet.calibrate.grid import floor_log2
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Cells, Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line
 from discreet.formats import as_float, finite, left_shown, readable, shown, table_lines
@@ -37,7 +37,7 @@ from discreet.release.design import PART, Columns, Line, columns, in_parts, item
 from discreet.release.discovery import discovery_facts
 from discreet.release.public_size import public_size
 from discreet.release.size import refuse_large
-from discreet.release.split import Share, of_everybody, shared
+from discreet.release.split import Share, keeps_every_unit, shared
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign, largest
@@ -309,7 +309,7 @@ class Plan:
         if self.reported is not None:
             # without the title, which may be that of another analyst
             sentences.insert(0, "It is answered from a report that was released before: free.")
-        if of_everybody(self.query) and self.study.policy.neighbors == "change-one":
+        if keeps_every_unit(self.query) and self.study.policy.neighbors == "change-one":
             size = public_size(self.study.policy, self.study.engine)
             sentences += [] if size.value else [size.sentence]
         titles = self.titles()
@@ -369,7 +369,7 @@ def _rehearsed_epsilon(share: Share) -> Fraction:
 
 
 @lru_cache(maxsize=512)
-def _rehearse(design: Any, terms: Terms, epsilon: Fraction, level: Fraction) -> None:
+def _rehearse(design: Any, terms: UnitLimits, epsilon: Fraction, level: Fraction) -> None:
     """Release one empty group and write it down; choices of ranks are alike in all groups, and only tried in one."""
     if terms.cells > 1 and not isinstance(design, _SUMS):
         return

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.expression import COMPARISONS
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
-from discreet.engines.integers import near
+from discreet.engines.integers import fits_int64
 from discreet.formats import rounded
 from discreet.records import Array, Record, Three, array_of, items_of
 
@@ -157,7 +157,7 @@ def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
 def _applied(sign: str, left: Array, right: Array) -> Array:
     function, limit = _ARITHMETIC[sign]
     whole = left.dtype == right.dtype == np.int64
-    if object in (left.dtype, right.dtype) or (whole and not (near(left, limit) and near(right, limit))):
+    if object in (left.dtype, right.dtype) or (whole and not (fits_int64(left, limit) and fits_int64(right, limit))):
         return array_of(np.asarray(function(left.astype(object), right.astype(object)), object))
     with np.errstate(all="ignore"):  # Python's floats become infinite without a warning, too
         result: Array = function(left, right)
@@ -170,7 +170,7 @@ def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None)
         present = ~missing
         return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
-    if mixed and not all(column.dtype == np.float64 or near(column, 2**53) for column in (left, right)):
+    if mixed and not all(column.dtype == np.float64 or fits_int64(column, 2**53) for column in (left, right)):
         left, right = left.astype(object), right.astype(object)
     return np.asarray(COMPARISONS[sign](left, right)).astype(bool)
 

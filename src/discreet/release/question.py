@@ -21,7 +21,7 @@ from discreet.ask.expression import Column as Named
 from discreet.ask.query import Count, Extreme, Moment, Quantiles
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines import array as engine
 from discreet.engines.array import Column, column
 from discreet.errors import InvalidParameter
@@ -42,7 +42,7 @@ from discreet.release.release import Release, Vector, fields_of
 from discreet.release.statistics.counts import CountDesign, TreeDesign
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign
-from discreet.release.tape import marked
+from discreet.release.tape import record_grid
 
 USUAL = Fraction(19, 20)
 """The default confidence of a bracket."""
@@ -82,10 +82,10 @@ class Question:
         return max(1, len(self.data))
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> UnitLimits:
         """The terms of the release: one row per unit, one group."""
         replaced = self.neighbors == "change-one"
-        return Terms(rows=1, spread=1, replaced=replaced, public=self.public_size, cells=1)
+        return UnitLimits(rows=1, max_groups=1, replaced=replaced, public=self.public_size, cells=1)
 
     def require(self, least: int) -> None:
         """Refuse fewer units than a statistic needs, if their number is public."""
@@ -123,7 +123,7 @@ class Question:
 
     def grid(self, bits: int) -> ValueGrid:
         """The grid of the values: a function of the bounds and of the type of the column."""
-        return marked(value_grid(self.bounds, bits=bits, whole=self.data.whole))
+        return record_grid(value_grid(self.bounds, bits=bits, whole=self.data.whole))
 
     def square_grid(self, bits: int) -> ValueGrid:
         """The grid for statistics of squares, which must be floats, too."""
@@ -166,7 +166,7 @@ class Question:
         if noted is not None:
             noted.append((design, self.epsilon, release))
         for grid in dict.fromkeys(measure.value.grid for measure in measures if hasattr(measure, "value")):
-            marked(grid)
+            record_grid(grid)
         return release(engine.fetch(self.data, measures))
 
     def released(

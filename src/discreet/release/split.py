@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.ask.policy import Policy
 from discreet.ask.query import Count, CountUnits, Extreme, Moment, Named, Quantiles, Query
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.errors import InvalidParameter
 from discreet.parameters import LARGEST, UNIT, exact, quote
 from discreet.release.design import Design, Line
@@ -24,7 +24,7 @@ from discreet.release.public_size import PublicSize, public_size
 from discreet.release.statistics.counts import CountDesign, KnownCount
 from discreet.release.statistics.families import JointDesign
 from discreet.release.statistics.moments import MomentDesign
-from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_unranked
+from discreet.release.statistics.ranks import ExtremeDesign, QuantileDesign, refuse_rank_overflow
 from discreet.release.statistics.weights import parted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Share:
 
     design: Design
     epsilon: Fraction
-    terms: Terms
+    terms: UnitLimits
 
     @property
     def text(self) -> str:
@@ -56,16 +56,16 @@ class Share:
         return " ".join([str(self.epsilon), *(f"({part})" for part in parts)])
 
 
-def of_everybody(query: Query) -> bool:
+def keeps_every_unit(query: Query) -> bool:
     """Whether a unit that is replaced by another stays in the only group."""
     return query.where is None and not query.groups
 
 
 def _designs(
-    query: Query, terms: Terms, size: PublicSize, row_is_unit: bool
+    query: Query, terms: UnitLimits, size: PublicSize, row_is_unit: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
     """The designs of a query, each with whether its number of rows is public, and the joint design, if any."""
-    whole = size.value and of_everybody(query)
+    whole = size.value and keeps_every_unit(query)
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
     moments: dict[Moment, list[tuple[str, str]]] = {}
@@ -92,10 +92,10 @@ def _designs(
 
     def joins(design: MomentDesign) -> bool:
         """If rows are replaced, only columns without dropped values share the number of rows."""
-        return not terms.meets or (design.of.missing is not None and not (whole and row_is_unit))
+        return not terms.same_group or (design.of.missing is not None and not (whole and row_is_unit))
 
     joint = JointDesign(
-        counts=tuple((name, count) for name, count in counts if not terms.meets or count.of is None),
+        counts=tuple((name, count) for name, count in counts if not terms.same_group or count.of is None),
         columns=tuple(design for design in columns if joins(design)),
         families=(),
     )
@@ -115,12 +115,12 @@ def subject(moment: Moment) -> Moment:
     return replace(moment, statistic="mean", sample=False)
 
 
-def terms_of(policy: Policy, cells: int, *, public: bool = False) -> Terms:
+def terms_of(policy: Policy, cells: int, *, public: bool = False) -> UnitLimits:
     """The limits of a unit in an answer with so many groups."""
     rows = 1 if policy.unit_column is None or policy.max_rows is None else policy.max_rows
-    return Terms(
+    return UnitLimits(
         rows=rows,
-        spread=min(rows, policy.max_groups or rows),
+        max_groups=min(rows, policy.max_groups or rows),
         replaced=policy.neighbors == "change-one",
         public=public,
         cells=cells,
@@ -132,7 +132,7 @@ def shared(
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; the shares add up to ε."""
     inner = by_number(query, "weights", weights)
-    refuse_heavy(inner.values())
+    check_weights(inner.values())
     row_is_unit = policy.unit_column is None
     terms = {public: terms_of(policy, cells, public=public) for public in (False, True)}
     designs, joint = _designs(query, terms[False], size, row_is_unit)
@@ -151,11 +151,11 @@ def shared(
     if joint is not None:
         shares.append(Share(design=replace(joint, families=families), epsilon=epsilon * part, terms=terms[False]))
     for share in shares:
-        refuse_unranked(share.design, share.terms, share.epsilon)
+        refuse_rank_overflow(share.design, share.terms, share.epsilon)
     return tuple(shares)
 
 
-def refuse_heavy(weights: Iterable[Fraction]) -> None:
+def check_weights(weights: Iterable[Fraction]) -> None:
     """Refuse weights so large that others become negligible."""
     if not all(1 / _HEAVIEST <= weight <= _HEAVIEST for weight in weights):
         raise InvalidParameter("a weight must lie between 1/1000000 and 1000000")
@@ -222,7 +222,7 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
         raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives such a small error here")
     plan = scaled(sharpest, units * UNIT)
     for part in plan.shares:
-        refuse_unranked(part.design, part.terms, part.epsilon)
+        refuse_rank_overflow(part.design, part.terms, part.epsilon)
     return plan
 
 
@@ -274,7 +274,7 @@ def _known_size(study: Study, query: Query, names: Collection[str]) -> int | Non
     dropped = any(
         name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
     )
-    if dropped or not (public_size(study.policy, study.engine).value and of_everybody(query)):
+    if dropped or not (public_size(study.policy, study.engine).value and keeps_every_unit(query)):
         return None
     return max(1, public_count(study.engine.units(study.policy.unit_column)))
 

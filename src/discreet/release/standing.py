@@ -26,7 +26,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.errors import EngineFailed, OutOfTime, SourceFailing, Stopped
-from discreet.ledger.anchor import building_name, private_file
+from discreet.ledger.anchor import private_file, temporary_name
 from discreet.ledger.refusals import MOST_BYTES
 from discreet.outside import read_json
 
@@ -164,7 +164,7 @@ class Standings:
         if content is None:
             self._file.unlink(missing_ok=True)
             return
-        new = building_name(self._file)
+        new = temporary_name(self._file)
         try:
             with os.fdopen(private_file(new), "wb") as file:
                 file.write(content)

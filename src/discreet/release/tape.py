@@ -86,7 +86,7 @@ def drawn(draw: Callable[[], Any], *terms: object) -> Any:
     return draw() if tape is None else tape.next(draw, terms)
 
 
-def marked(grid: ValueGrid) -> ValueGrid:
+def record_grid(grid: ValueGrid) -> ValueGrid:
     """The grid of the next draws, recorded with them."""
     drawn(lambda: None, "grid", grid)
     return grid

@@ -60,7 +60,7 @@ _NO_TERMS = ("study", "sql", "where", "by", "ask", "tables", "request_id")
 _SHOWN_REPORT = ("title", "simultaneous", "size", "integers")
 
 
-class Seat(Study):
+class StudyForPerson(Study):
     """A study as a person sees it: `remaining` is what is left of their share."""
 
     def __init__(self, study: Study, person: Person) -> None:
@@ -224,13 +224,13 @@ class Desk:
         """The names of the studies that a person may use."""
         return [name for name, key in self._keys.items() if key in person.studies]
 
-    def _seat(self, person: Person, name: str) -> Seat:
+    def _seat(self, person: Person, name: str) -> StudyForPerson:
         """The study, if the person may use it; the refusal does not reveal whether the study exists."""
         if name not in self.names_of(person):
             raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you may use.")
         study = self._studies[name]
         study._recall_discovery()
-        return Seat(study, person)
+        return StudyForPerson(study, person)
 
     def _plan_question(self, person: Person, question: bodies.Question) -> Plan:
         with _planning(question["study"]):
@@ -241,7 +241,9 @@ class Desk:
         self._refuse_tiny(plan.cost)
         return plan
 
-    def _plan_discovery(self, person: Person, question: bodies.DiscoveryQuestion) -> tuple[Seat, DiscoveryPlan]:
+    def _plan_discovery(
+        self, person: Person, question: bodies.DiscoveryQuestion
+    ) -> tuple[StudyForPerson, DiscoveryPlan]:
         """The study as the person sees it, and the plan of a discovery, if the custodian allows it."""
         with _planning(question["study"]):
             seat = self._seat(person, question["study"])

@@ -19,7 +19,7 @@ from shutil import disk_usage
 from typing import Any, ClassVar
 
 from discreet.errors import EngineFailed, InvalidParameter, errno_code
-from discreet.ledger.anchor import building_name, private_file
+from discreet.ledger.anchor import private_file, temporary_name
 from discreet.outside import read_json
 from discreet.serve.refusals import Refusal
 
@@ -97,7 +97,7 @@ class Store:
 
     def _make(self) -> None:
         """Create the file under a temporary name, then link it; a second process finds the complete file."""
-        building = building_name(self.path)
+        building = temporary_name(self.path)
         os.close(private_file(building))
         try:
             with closing(sqlite3.connect(building, isolation_level=None)) as connection:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.errors import InvalidParameter
 from discreet.release.reports.design import ReportDesign
@@ -105,7 +105,7 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
     `known` says whether the number of rows is public: then no row is added or removed.
     """
     replaced = part.neighbors == "change-one"
-    terms = Terms(rows=part.rows, spread=part.spread, replaced=replaced, public=known, cells=part.cells)
+    terms = UnitLimits(rows=part.rows, max_groups=part.spread, replaced=replaced, public=known, cells=part.cells)
     columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
     choices = [
         _points(value.grid.width, len(columns), missing=value.missing is None and not known) for value in columns
@@ -118,13 +118,13 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
         integers = [[_integer(measure, point, truth)] for measure in design.measures()]
         totals.append([column[0] for column in design.totals(integers, terms)])
     units = [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
-    others = [*([] if known else [[0] * len(units)]), *(totals if terms.meets else [])]
+    others = [*([] if known else [[0] * len(units)]), *(totals if terms.same_group else [])]
     worst = max(
         sum(abs(a - b) / unit for a, b, unit in zip(first, second, units, strict=True))
         for first in totals
         for second in others
     )
-    if worst * (part.rows if terms.meets else terms.factor) > part.loss:
+    if worst * (part.rows if terms.same_group else terms.factor) > part.loss:
         raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law allows")
 
 

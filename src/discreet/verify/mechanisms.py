@@ -26,7 +26,7 @@ from discreet import arrays
 from discreet.ask.expression import Column
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Count, Group, Moment
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.draw.coin import flips
 from discreet.draw.entropy import keystream
 from discreet.draw.vector import fill
@@ -100,7 +100,7 @@ def _release(
     design: Released, totals: list[Any], neighbors: str, cells: int, epsilon: Fraction = EPSILON
 ) -> NDArray[Any]:
     """The released values of groups with these totals, one column for each measure."""
-    terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=cells)
+    terms = UnitLimits(rows=1, max_groups=1, replaced=neighbors == "change-one", public=False, cells=cells)
     released = items(design, Exact(totals), terms, epsilon, _LEVEL).values()
     columns = [np.array([value for value, _, _ in groups]) for groups in released]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
@@ -115,7 +115,7 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
 def _octaves(neighbors: str) -> Callable[..., Any]:
     """The last octaves of a column of whole numbers; x is the number of units in each, all other bins are empty."""
     design = OctaveDesign(name="n", whole=True)
-    terms = Terms(rows=3, spread=3, replaced=neighbors == "change-one", public=False, cells=design.cells)
+    terms = UnitLimits(rows=3, max_groups=3, replaced=neighbors == "change-one", public=False, cells=design.cells)
 
     def release(x: list[int], size: int) -> NDArray[np.int64]:
         exact: Exact[list[Any]] = Exact([np.tile([0] * (design.cells - len(x)) + x, size)])
@@ -173,7 +173,7 @@ def small_report(
         counts = np.zeros((2, 2), np.int64)
         np.add.at(counts, tuple(np.array(x).T), 1)
         cells = np.concatenate([np.repeat(table.ravel(), size) for table in (counts.sum(axis=1), counts)])
-        terms = Terms(rows=1, spread=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
+        terms = UnitLimits(rows=1, max_groups=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
         exact: Exact[list[Any]] = Exact([Integers(cells)])
         fit = design.fit(design.noisy(exact, terms, epsilon), None)
         estimates = [numerators / below for numerators, below in map(fit.table, tables)]

@@ -184,10 +184,10 @@ def _parts(  # noqa: PLR0911 - one for each design
             return [Part(**fields, law="units", facts={}, scales=(scale,), steps=(Fraction(1),))]
         case MomentDesign():
             _require_measures(design, (Present, Total, Squares)[: 3 if design.squares else 2], about)
-            meets = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
+            same_group = about["neighbors"] == "change-one" and about.get("cells", 1) == 1
             is_public = any(draw.kind == "public" for draw in draws[1:2])
             ends = {"lower": Fraction(design.grid.lower), "upper": Fraction(design.grid.upper)}
-            part = _noisy(draws, about, _moment_law(design, known=is_public, meets=meets), ends)
+            part = _noisy(draws, about, _moment_law(design, known=is_public, same_group=same_group), ends)
             _take_public(draws, everybody and row_is_unit, about)
             require_totals(design, part, known=is_public)
             return [part]
@@ -272,12 +272,12 @@ def _next(draws: list[Draw], kind: str, about: About) -> Draw:
     return draws.pop(0)
 
 
-def _moment_law(design: MomentDesign, *, known: bool, meets: bool) -> str:
+def _moment_law(design: MomentDesign, *, known: bool, same_group: bool) -> str:
     if known:
         return "joint" if design.squares else "lone"
     if design.alone:
         return "sum"
-    if meets:
+    if same_group:
         return "squares" if design.squares else "centred"
     return "bernstein" if design.squares else "pair"
 

@@ -2,10 +2,10 @@
 
 What holds it there:
 
-- Nobody else reads how many rows a unit has, in how many groups, and whether it is replaced: designs ask `Terms` for Δ.
-- `Terms` are made where a question becomes a plan, and where an array becomes a question. Certificates and audits judge
+- Nobody else reads how many rows a unit has, in how many groups, and whether it is replaced: designs ask `UnitLimits` for Δ.
+- `UnitLimits` are made where a question becomes a plan, and where an array becomes a question. Certificates and audits judge
   what is released from outside, and make their own.
-- Where `Terms` say three times as much, all noise is three times as large, of every statistic and on every way.
+- Where `UnitLimits` say three times as much, all noise is three times as large, of every statistic and on every way.
 - An import contract (pyproject.toml) keeps engines, samplers, ledger, files and server away from Δ.
 """
 
@@ -18,7 +18,7 @@ from unittest import mock
 import pytest
 
 from discreet.calibrate.sensitivity import terms
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.release.statistics import families
 from discreet.verify import report
 
@@ -32,7 +32,7 @@ TIGHT = "laws/test_studies_are_private.py::test_some_pair_of_tables_makes_a_desi
 FAMILIES = "unit/release/statistics/test_families.py"
 LAWS = {
     **dict.fromkeys(("lone", "joint", "centred", "squares", "pair", "Bernstein"), JOINT),
-    **dict.fromkeys(("sum", "mean", "variance", "steps", "touched"), TIGHT),
+    **dict.fromkeys(("sum", "mean", "variance", "row_changes", "touched"), TIGHT),
     "ranks": "laws/test_permute_and_flip_is_private.py::test_quantiles_are_private_at_every_admitted_pair_of_rates",
     "family": f"{FAMILIES}::test_a_row_costs_exactly_epsilon",
     **dict.fromkeys(
@@ -41,9 +41,9 @@ LAWS = {
     "profile": "laws/test_profiles_are_private.py::test_some_pair_of_tables_loses_all_of_epsilon",
     "tree": "laws/test_tree_is_private.py::test_designed_trees_lose_exactly_epsilon",
 }
-"""For each line of the table of designs, and for each Δ that `Terms` give, the law that tries to exceed it."""
+"""For each line of the table of designs, and for each Δ that `UnitLimits` give, the law that tries to exceed it."""
 
-FACTS = {"rows", "spread", "replaced", "factor"}
+FACTS = {"rows", "max_groups", "replaced", "factor"}
 DELTAS = ["sum", "mean", "variance", "family", "shared_rows", "ranks", "tree", "profile"]
 
 
@@ -75,7 +75,7 @@ def test_terms_are_made_where_a_question_becomes_a_plan() -> None:
     modules = {
         str(path)
         for path, node in nodes()
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Terms"
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "UnitLimits"
     }
     assert modules == {"release/split.py", "release/question.py"}
 
@@ -98,7 +98,7 @@ def test_noise_is_as_large_as_the_table_says() -> None:
     """With three times the Δ every scale is three times as large, and every rate a third, but for the rounding."""
     some = [row for row in report._certificates() if "GROUP" not in row[0] and "laplace_mechanism" not in row[0]]
     before = {row[:2]: row[2]() for row in some}
-    wrong = mock.patch.multiple(Terms, **{name: tripled(name) for name in [*DELTAS, "steps", "touched"]})
+    wrong = mock.patch.multiple(UnitLimits, **{name: tripled(name) for name in [*DELTAS, "row_changes", "touched"]})
     anew = mock.patch.object(families.JointDesign, "_known_scales", property(lambda _: {}))
     with wrong, anew:
         after = {row[:2]: row[2]() for row in some}
@@ -116,7 +116,7 @@ def test_noise_is_as_large_as_the_table_says() -> None:
 
 
 def tripled(name: str) -> object:
-    real = getattr(Terms, name)
+    real = getattr(UnitLimits, name)
     if isinstance(real, cached_property):
         return property(lambda self: 3 * real.func(self))
 
@@ -129,7 +129,7 @@ def tripled(name: str) -> object:
 
 def test_each_line_of_the_table_has_its_law() -> None:
     text = str(terms.__doc__).partition("the scales at ε = 1 are")[2].partition("Where a moves")[0]
-    assert {*re.findall(r"^    (\w+) ", text, re.MULTILINE), *DELTAS, "column", "steps", "touched"} == LAWS.keys()
+    assert {*re.findall(r"^    (\w+) ", text, re.MULTILINE), *DELTAS, "column", "row_changes", "touched"} == LAWS.keys()
     for law in LAWS.values():
         file, _, name = law.partition("::")
         assert f"def {name}(" in (ROOT / "tests" / file).read_text("utf-8"), law

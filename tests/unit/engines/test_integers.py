@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.engines.integers import CellCounts, Integers, column, near, roomy
+from discreet.engines.integers import CellCounts, Integers, column, fits_int64, without_overflow
 from discreet.errors import EngineFailed
 
 
@@ -27,15 +27,15 @@ def test_few_are_a_list_and_many_an_array():
     ("values", "expected"), [([], True), ([2**60 - 1], True), ([2**60], False), ([-(2**60)], False)]
 )
 def test_near_knows_the_limit(values, expected):
-    assert near(np.array(values, np.int64), 2**60) is expected
-    assert not near(np.array([1], object), 2**60)
+    assert fits_int64(np.array(values, np.int64), 2**60) is expected
+    assert not fits_int64(np.array([1], object), 2**60)
 
 
 def test_where_int64_has_no_room_python_integers_go_on():
     large = np.array([2**59, -(2**59)])
-    [kept] = roomy([large], [1])
+    [kept] = without_overflow([large], [1])
     assert kept.dtype == np.int64
-    [wide] = roomy([large], [4])
+    [wide] = without_overflow([large], [4])
     assert (wide * 2**30).tolist() == [2**89, -(2**89)]
 
 

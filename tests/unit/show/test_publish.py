@@ -72,8 +72,8 @@ def test_csv_has_no_formulas_and_no_more_digits_than_the_error_gives_a_meaning(t
     assert [row[0] for row in rows] == [*(f"'{key}" for key in ODD[:4]), "-5", ODD[5]]
     assert rows[0][1:] == ["41207", "41087", "41327", "4.123", "4.111", "4.136"]
     assert not text.startswith(b"\xef\xbb\xbf")
-    marked = odd_answer().save(tmp_path / "y.csv", bom=True, decimals=1).read_bytes()
-    assert marked.startswith(b'\xef\xbb\xbf"place"')
+    record_grid = odd_answer().save(tmp_path / "y.csv", bom=True, decimals=1).read_bytes()
+    assert record_grid.startswith(b'\xef\xbb\xbf"place"')
     assert cells(tmp_path / "y.csv")[1][1:] == ["41207", "41087", "41327", "4.1", "4.1", "4.2"]
 
 

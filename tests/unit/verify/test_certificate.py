@@ -139,8 +139,8 @@ def test_what_cannot_be_certified_is_refused(wrong):
 
 
 def terms_with(**changed):
-    real = shares.Terms
-    return mock.patch.object(shares, "Terms", lambda **given: real(**{**given, **changed}))
+    real = shares.UnitLimits
+    return mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, **changed}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ centred sums by at most R and 1, which costs ½ + ½, and the squares cost 4/9 +
 and R² to Bernstein's sums. A *family* is a partition of the row: cells that are not negative and add up to 1, as the
 pair and Bernstein's sums do in units of R and R². Families whose parts p of ε add up to 1 cost ε together. Several
 centred columns with parts p share one N: replacing a row moves them by Σp ≤ 1, and adding or removing a row by Σp/2
-(2p/3 for squares), which leaves the rest to N. `Terms` says how many values one unit moves. Each line has a law in
+(2p/3 for squares), which leaves the rest to N. `UnitLimits` says how many values one unit moves. Each line has a law in
 tests/laws.
 """
 
@@ -43,12 +43,12 @@ _COMES = {False: Fraction(1, 2), True: Fraction(2, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class UnitLimits:
     """How much one unit can contribute to the answer of a question."""
 
     rows: int
     """The most rows of one unit that count."""
-    spread: int
+    max_groups: int
     """The most groups that the rows of one unit are in."""
     replaced: bool
     """Whether a unit is replaced (change-one) rather than added or removed."""
@@ -63,17 +63,17 @@ class Terms:
         return self.rows * (2 if self.replaced else 1)
 
     @cached_property
-    def steps(self) -> int:
+    def row_changes(self) -> int:
         """The same, where a row removed and a row added in the same group count as one row."""
         return self.rows if self.cells == 1 else self.factor
 
     @cached_property
     def touched(self) -> int:
         """How many groups one unit can change."""
-        return builtins.min(self.cells, self.spread * (2 if self.replaced else 1))
+        return builtins.min(self.cells, self.max_groups * (2 if self.replaced else 1))
 
     @cached_property
-    def meets(self) -> bool:
+    def same_group(self) -> bool:
         """Whether a row and its replacement are always in the same group."""
         return self.replaced and self.cells == 1
 
@@ -81,7 +81,7 @@ class Terms:
         """Δ of a sum of values between `lower` and `upper`, where a row that does not count adds 0."""
         if self.public:
             return Fraction(upper - lower)
-        if self.meets:
+        if self.same_group:
             return Fraction(self.rows * (builtins.max(upper, 0) - builtins.min(lower, 0)))
         return Fraction(self.factor * builtins.max(abs(lower), abs(upper)))
 
@@ -89,7 +89,7 @@ class Terms:
         """The scales of the totals of a mean at ε = 1: lone, centred, or the pair."""
         if self.public:
             return [Fraction(width)]
-        if self.meets:
+        if self.same_group:
             return [Fraction(2 * self.rows * width), Fraction(2 * self.rows)]
         return [Fraction(self.factor * width)] * 2
 
@@ -97,7 +97,7 @@ class Terms:
         """The scales of the totals of a mean and a variance at ε = 1: joint, squares, or Bernstein's."""
         if self.public:
             return [_STRETCH * width, _STRETCH / _WEIGHT * width**2]
-        if self.meets:
+        if self.same_group:
             scales = [2 * _STRETCH * width, 8 * _STRETCH / _WEIGHT * width**2, Fraction(3)]
             return [self.rows * scale for scale in scales]
         return [Fraction(self.factor * width**2)] * 3
@@ -126,7 +126,7 @@ class Terms:
 
     def ranks(self, share: Fraction) -> Fraction:
         """How far one unit can move the gaps of two cells to a quantile apart, in ranks."""
-        if self.meets:
+        if self.same_group:
             return Fraction(2 * self.rows)
         return 2 * builtins.max(share, 1 - share) * self.factor
 

@@ -51,7 +51,7 @@ def init(
     from discreet.cli.init import draft as draft_of
     from discreet.cli.init import interview
     from discreet.cli.terminal import say
-    from discreet.engines.sniffing import looked_at
+    from discreet.engines.sniffing import guess_schema
     from discreet.files.writer import write
 
     policy = Path(output)
@@ -60,7 +60,7 @@ def init(
     asks = sys.stdin.isatty() and not yes
     ask = interview.asker(lambda text, default: typer.prompt(printable(text), default=default), say)
     interview.refuse_second_budget(policy, data, agreed=another_budget, ask=ask if asks else None)
-    schema, formats, unread, chosen = looked_at(data)
+    schema, formats, unread, chosen = guess_schema(data)
     say(draft_of.description(data, schema), *(f"{name} is skipped: {reason}." for name, reason in unread.items()))
     rows = Sample.of(data)
     draft = draft_of.Draft(

@@ -1,6 +1,6 @@
 """The inputs of a release's intervals as JSON and back: calls of functions by name, from a closed list.
 
-    {"call": "single", "with": [{"call": "ends", "of": {"kind": "Known", "n": 1000, …}, "with": ["mean"]}]}
+    {"call": "single", "with": [{"call": "ends", "of": {"kind": "PublicSizeMoments", "n": 1000, …}, "with": ["mean"]}]}
 
 Fractions are texts such as "1/10" with the key "fraction", so they stay exact; a plain text always stays a text.
 """
@@ -31,14 +31,17 @@ _FUNCTIONS = {
 _KINDS = {
     "NoisySum": "release.mechanism",
     "NoisyColumn": "release.mechanism",
-    "Lone": "release.statistics.spread",
-    "Known": "release.statistics.moments",
-    "Private": "release.statistics.grouped",
+    "NoisySumOnly": "release.statistics.spread",
+    "PublicSizeMoments": "release.statistics.moments",
+    "PrivateSizeMoments": "release.statistics.grouped",
     "Partition": "release.statistics.partition",
     "Tree": "release.statistics.tree",
     "ValueGrid": "calibrate.grid",
 }
 """The modules of the functions and classes that a release may store; nothing else is written or read."""
+
+_EARLIER = {"Lone": "NoisySumOnly", "Known": "PublicSizeMoments", "Private": "PrivateSizeMoments"}
+"""What classes were called when earlier releases were stored."""
 
 
 def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
@@ -104,7 +107,7 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         case {"call": str(name), "with": list(arguments)}:
             return partial(_imported(name, _FUNCTIONS), *read(arguments))
         case {"kind": str(name), **fields}:
-            return _imported(name, _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
+            return _imported(_EARLIER.get(name, name), _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
     raise InvalidParameter("this is not a release that discreet has written")
 
 

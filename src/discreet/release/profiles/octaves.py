@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.array import Bins
 from discreet.release.design import Estimate, Secret
 from discreet.release.mechanism import noisy_counts
@@ -74,10 +74,12 @@ class OctaveDesign:
         return (Bins(np.array(octave_edges(self.whole), np.float64), None, even=False, apart=True),)
 
     @staticmethod
-    def scale(terms: Terms, epsilon: Fraction) -> Fraction:
+    def scale(terms: UnitLimits, epsilon: Fraction) -> Fraction:
         return terms.profile / epsilon
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         counts = noisy_counts(exact.map(lambda measures: np.asarray(measures[0], np.int64)), self.scale(terms, epsilon))
         return {self.name: Estimate(counts, lambda _: (counts, counts))}
 

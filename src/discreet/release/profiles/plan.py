@@ -36,7 +36,7 @@ from discreet.release.split import terms_of
 from discreet.release.work import MOST_COLUMNS, refuse_more
 
 if TYPE_CHECKING:
-    from discreet.calibrate.sensitivity.terms import Terms
+    from discreet.calibrate.sensitivity.terms import UnitLimits
     from discreet.release.study import Study
 
 LEAST = 100
@@ -68,7 +68,7 @@ class ProfilePlan:
         """The ε of each design."""
         return self.epsilon / len(self.designs)
 
-    def terms(self, design: OctaveDesign) -> Terms:
+    def terms(self, design: OctaveDesign) -> UnitLimits:
         """How far one unit can change the counts of a design."""
         return terms_of(self.study.policy, design.cells)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.ask.query import Group
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Measure, Product, Rows
 from discreet.engines.integers import Integers
 from discreet.records import array_of
@@ -145,11 +145,11 @@ class ReportDesign:
             widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
             yield from product_cells(rows, of[first], of[second], integers[start : start + 4], widths, missing)
 
-    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+    def scales(self, terms: UnitLimits, epsilon: Fraction) -> list[Fraction]:
         """The scale of each column, in its own units."""
         return [terms.family(unit, part) / epsilon for levels, part in self.measured for unit in self.units(levels)]
 
-    def mean_noise(self, terms: Terms, epsilon: Fraction) -> float:
+    def mean_noise(self, terms: UnitLimits, epsilon: Fraction) -> float:
         """The expected sum of the absolute noise over the cells of a set, in rows; the largest over all sets."""
         scales, noise = iter(self.scales(terms, epsilon)), 0.0
         for levels, _ in self.measured:
@@ -158,7 +158,7 @@ class ReportDesign:
             noise = max(noise, columns * sum(float(next(scales) / unit) for unit in units))
         return noise
 
-    def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> list[NoisyColumn]:
+    def noisy(self, exact: Secret, terms: UnitLimits, epsilon: Fraction) -> list[NoisyColumn]:
         """The columns of all sets with their noise."""
         return noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals)
 

@@ -26,7 +26,7 @@ from discreet import views
 from discreet.ask import normal
 from discreet.ask.query import Named, canonical, texts
 from discreet.ask.reportfile import PLAIN, Presentation
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Exact, Request
 from discreet.errors import InvalidParameter, QueryRefused, one_line, shorter
 from discreet.formats import left_shown, shown, table_lines
@@ -107,7 +107,7 @@ class ReportPlan:
         return ReportDesign(attributes=self.layout.attributes, measured=self.measured)
 
     @cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> UnitLimits:
         """The limits of a unit."""
         return terms_of(self.study.policy, self.design.cells)
 
@@ -173,7 +173,7 @@ class ReportPlan:
 
     def table_lines(self, size: int | None) -> list[Line]:
         """The lines of a plan for the only table, if it is answered from a report."""
-        [table], delta = self.layout.tables, Fraction(self.terms.steps)
+        [table], delta = self.layout.tables, Fraction(self.terms.row_changes)
         lines = []
         for number in table.numbers:
             reach, mean = self.reach(table, number), number.statistic == "mean"

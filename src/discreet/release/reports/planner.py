@@ -20,7 +20,7 @@ from discreet.release.reports.plan import ReportPlan
 from discreet.release.reports.reader import layout_of
 from discreet.release.reports.tables import Number, Table
 from discreet.release.reports.work import of_allocation, of_errors, of_laws, of_lists, refuse_report
-from discreet.release.split import by_name, refuse_heavy
+from discreet.release.split import by_name, check_weights
 
 if TYPE_CHECKING:
     from discreet.release.study import Study
@@ -64,7 +64,7 @@ def report_plan(
             raise InvalidParameter(f"{name} must be True or False, got {quote(flag)}")
     by_table = partial(by_name, names=queries, noun="table", example="by_county", known="tables of the report")
     weighed = by_table("weights", weights or {})
-    refuse_heavy(weighed.values())
+    check_weights(weighed.values())
     tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
     plan = ReportPlan(
         study=study,

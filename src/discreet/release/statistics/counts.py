@@ -12,13 +12,13 @@ import numpy as np
 
 from discreet.ask.query import Count, CountUnits, Quantiles
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.array import Bins, Listed
 from discreet.engines.base import Cells, Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret, on_grid
 from discreet.release.intervals.spreads import constant, counted
 from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, noisy_tree, public_count
-from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.grouped import PrivateSizeMoments
 from discreet.release.statistics.spread import around, half_width, radius
 from discreet.release.statistics.tree import Floats, Tree, quantile_interval, quantiles_from, tree_design
 
@@ -38,10 +38,10 @@ class CountDesign:
     def measures(self) -> tuple[Measure, ...]:
         return (Units(),) if isinstance(self.of, CountUnits) else (Rows(self.of.of),)
 
-    def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
-        return Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.steps) / epsilon
+    def scale(self, terms: UnitLimits, epsilon: Fraction) -> Fraction:
+        return Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.row_changes) / epsilon
 
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
         """The line of the count; its error does not depend on the size."""
         scale = self.scale(terms, epsilon)
         reach = half_width(scale, confidence)
@@ -55,7 +55,9 @@ class CountDesign:
         )
         return [line]
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         [noisy] = noisy_columns(exact, [self.scale(terms, epsilon)], epsilon, terms.touched)
         return {self.name: Estimate(around(noisy.values, 0, 1)[0], partial(count_ends, noisy))}
 
@@ -73,7 +75,7 @@ def whole(counts: Floats) -> Any:
     return np.array([int(count) for count in counts.tolist()], object)
 
 
-def whole_ends(sums: Private, counts: Any, confidence: Fraction) -> tuple[Any, Any]:
+def whole_ends(sums: PrivateSizeMoments, counts: Any, confidence: Fraction) -> tuple[Any, Any]:
     """The integers within the ends, widened to include the count itself."""
     low, high = sums.ends("count", confidence)
     return np.minimum(whole(np.ceil(low, low)), counts), np.maximum(whole(np.floor(high, high)), counts)
@@ -94,12 +96,12 @@ class KnownCount:
     def measures(self) -> tuple[Measure, ...]:
         return (Units(),) if isinstance(self.of, CountUnits) else (Rows(),)
 
-    def lines(self, _terms: Terms, _epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
+    def lines(self, _terms: UnitLimits, _epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
         none = Fraction(0)
         return [Line(name=self.name, sensitivity=none, scale=none, error=("exact: this number is public", 0.0))]
 
     def estimate(
-        self, exact: Secret, _terms: Terms, _epsilon: Fraction, _confidence: Fraction
+        self, exact: Secret, _terms: UnitLimits, _epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
         counts = [public_count(exact.map(lambda integers: int(integers[0][0])))]
         return {self.name: Estimate(counts, partial(constant, counts, counts))}
@@ -119,15 +121,17 @@ class HistogramDesign:
     def measures(self) -> tuple[Any, ...]:
         return (self.bins,)
 
-    def halves(self, terms: Terms) -> bool:
+    def halves(self, terms: UnitLimits) -> bool:
         """Whether there are two bins, and the second contains all values that are not in the first."""
         return terms.public and self.bins.number == 2
 
-    def scale(self, terms: Terms, epsilon: Fraction) -> Fraction:
+    def scale(self, terms: UnitLimits, epsilon: Fraction) -> Fraction:
         bins_as_groups = replace(terms, cells=1 if self.halves(terms) else self.bins.number)
-        return Fraction(bins_as_groups.steps) / epsilon
+        return Fraction(bins_as_groups.row_changes) / epsilon
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         scale, counts = self.scale(terms, epsilon), exact.map(lambda integers: np.asarray(integers[0]))
         if self.halves(terms):
             [first] = noisy_counts(counts.map(lambda integers: integers[:1]), scale).tolist()
@@ -154,11 +158,13 @@ class TreeDesign:
     def measures(self) -> tuple[Measure, ...]:
         return (Cells(on_grid(self.of.of, self.grid, self.of.missing)),)
 
-    def tree(self, terms: Terms, epsilon: Fraction) -> Tree:
+    def tree(self, terms: UnitLimits, epsilon: Fraction) -> Tree:
         """The shape of the tree and the scale of its noise."""
         return tree_design(self.grid.width + 1, terms, epsilon)
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         tree, counts = self.tree(terms, epsilon), exact.map(lambda integers: integers[0][0])
         nodes = noisy_tree(counts, tree)
         total = public_count(counts.map(lambda integers: int(integers.sum()))) if terms.public else None

@@ -34,13 +34,13 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.query import Count
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Measure, Product, Rows, Squares, Total
-from discreet.engines.integers import Integers, roomy
+from discreet.engines.integers import Integers, without_overflow
 from discreet.release.design import Error, Estimate, Line, Secret
 from discreet.release.mechanism import NoisyColumn, noisy_columns
 from discreet.release.statistics.counts import whole, whole_ends
-from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private
+from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, PrivateSizeMoments
 from discreet.release.statistics.moments import (
     MomentDesign,
     bernstein_totals,
@@ -137,14 +137,14 @@ class JointDesign:
     def _products(self) -> list[tuple[int, int]]:
         return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1]
 
-    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, measured: list[Any], terms: UnitLimits) -> list[Any]:
         """The totals that get noise, for every group, from the measures."""
         many = all(isinstance(column, Integers) for column in measured)
         arrays = [column.array if many else np.array(list(column), object) for column in measured]
-        totals = self._totals(roomy(arrays, self._factors(terms)) if many else arrays, terms)
+        totals = self._totals(without_overflow(arrays, self._factors(terms)) if many else arrays, terms)
         return [Integers(column) if many else column.tolist() for column in totals]
 
-    def _factors(self, terms: Terms) -> list[int]:
+    def _factors(self, terms: UnitLimits) -> list[int]:
         """For each measure, the largest factor that it has in a total."""
         top, widest = 2 * max(self.units(terms)), 8 * max(self.widths, default=1)
         if not self._products and not any(column.squares for column in self.columns):
@@ -155,7 +155,7 @@ class JointDesign:
             factors.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
         return factors
 
-    def _totals(self, measured: list[Any], terms: Terms) -> Iterator[Any]:
+    def _totals(self, measured: list[Any], terms: UnitLimits) -> Iterator[Any]:
         rows, *rest = measured
         start, numbers = 0, []
         for column in self.columns:
@@ -165,7 +165,7 @@ class JointDesign:
         holding = rest[start : start + len(self.conditions)]
         start += len(holding)
         widths = self.widths
-        if terms.meets:
+        if terms.same_group:
             for attributes, _ in self.families:
                 for index in attributes:
                     centre: Any = centred_square_totals if self.columns[index].squares else centred_totals
@@ -191,12 +191,12 @@ class JointDesign:
                 true_rows = holding[attributes[0] - len(self.columns)]
                 yield from (true_rows, rows - true_rows)
 
-    def units(self, terms: Terms) -> tuple[int, ...]:
+    def units(self, terms: UnitLimits) -> tuple[int, ...]:
         """For each total, the integer that stands for one row."""
         unit_sizes: list[int] = []
         sizes = [width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)]
         sizes += [1] * len(self.conditions)
-        if terms.meets:
+        if terms.same_group:
             for attributes, _ in self.families:
                 for index in attributes:
                     width = self.widths[index]
@@ -207,7 +207,7 @@ class JointDesign:
             unit_sizes += [math.prod(units) for units in product(*cells)]
         return tuple(unit_sizes)
 
-    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+    def scales(self, terms: UnitLimits, epsilon: Fraction) -> list[Fraction]:
         """The scales of the totals, in their own units."""
         known = self._known_scales
         if terms not in known:
@@ -215,22 +215,22 @@ class JointDesign:
         return [scale / epsilon for scale in known[terms]]
 
     @cached_property
-    def _known_scales(self) -> dict[Terms, tuple[Fraction, ...]]:
+    def _known_scales(self) -> dict[UnitLimits, tuple[Fraction, ...]]:
         return {}
 
     @cached_property
-    def _known_partitions(self) -> dict[Terms, tuple[list[Partition], list[Partition]]]:
+    def _known_partitions(self) -> dict[UnitLimits, tuple[list[Partition], list[Partition]]]:
         return {}
 
-    def partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
+    def partitions(self, terms: UnitLimits) -> tuple[list[Partition], list[Partition]]:
         """The partitions that give the counts and the columns from the totals."""
         if terms not in self._known_partitions:
             self._known_partitions[terms] = self._partitions(terms)
         return self._known_partitions[terms]
 
-    def _partitions(self, terms: Terms) -> tuple[list[Partition], list[Partition]]:
+    def _partitions(self, terms: UnitLimits) -> tuple[list[Partition], list[Partition]]:
         units = self.units(terms)
-        if terms.meets:
+        if terms.same_group:
             return self._centred(terms, units)
         fit = fitted(self.shape, self.families)
         of_columns = [
@@ -244,7 +244,7 @@ class JointDesign:
             of_counts.append(Partition((1.0,), _tuples(np.array([self.counted(count)]) @ cells), fit.scales, units))
         return of_counts, of_columns
 
-    def _centred(self, terms: Terms, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
+    def _centred(self, terms: UnitLimits, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
         """Each column from its own totals and the number of rows, which is the last total."""
         of_one_row = self.scales(replace(terms, rows=1), Fraction(1))
         scales = [float(scale / unit) for scale, unit in zip(of_one_row, units, strict=True)]
@@ -264,15 +264,15 @@ class JointDesign:
         of_counts = [Partition((1.0,), (rows,), tuple(scales), units) for _ in self.counts]
         return of_counts, [of_columns[index] for index in range(len(self.columns))]
 
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The largest errors from the noise at this confidence."""
         scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
         of_rows = rows_of(scales, units)
         draws = Draws([NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], units)
-        delta, level = Fraction(terms.steps), float(confidence)
+        delta, level = Fraction(terms.row_changes), float(confidence)
 
-        def planned(grid: ValueGrid, partition: Partition) -> Private:
-            return Private(grid=grid, partition=partition, law=Law(draws, partition, FINEST_SLACK))
+        def planned(grid: ValueGrid, partition: Partition) -> PrivateSizeMoments:
+            return PrivateSizeMoments(grid=grid, partition=partition, law=Law(draws, partition, FINEST_SLACK))
 
         ranges = [column.grid.width * column.grid.step for column in self.columns]
         lines = []
@@ -298,7 +298,9 @@ class JointDesign:
                 lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
         return lines
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         """The joint release: noisy totals of all groups, with estimates and intervals at any confidence."""
         sums_of = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
@@ -306,18 +308,18 @@ class JointDesign:
         draws = Draws(totals, self.units(terms))
         estimates: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
-            sums = Private(grid=WHOLE, partition=partition, totals=totals, law=Law(draws, partition))
+            sums = PrivateSizeMoments(grid=WHOLE, partition=partition, totals=totals, law=Law(draws, partition))
             counts = whole(np.rint(sums.value("count")))
             estimates[name] = Estimate(counts, partial(whole_ends, sums, counts))
         for column, partition in zip(self.columns, of_columns, strict=True):
-            sums = Private(grid=column.grid, partition=partition, totals=totals, law=Law(draws, partition))
+            sums = PrivateSizeMoments(grid=column.grid, partition=partition, totals=totals, law=Law(draws, partition))
             estimates |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
         return estimates
 
 
-def _scales(design: JointDesign, terms: Terms) -> tuple[Fraction, ...]:
+def _scales(design: JointDesign, terms: UnitLimits) -> tuple[Fraction, ...]:
     """The scales at ε = 1."""
-    if not terms.meets:
+    if not terms.same_group:
         parts = [part for attributes, part in design.families for _ in range(cells_of(design.shape, attributes))]
         return tuple(terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True))
     measured = [(index, part) for attributes, part in design.families for index in attributes]
@@ -337,7 +339,7 @@ def _first(partition: Partition) -> int:
     return int(np.array(weights)[partition.kind_of].argmax())
 
 
-def _count_error(sums: Private, level: float) -> Error:
+def _count_error(sums: PrivateSizeMoments, level: float) -> Error:
     reach = round(sums.planned(level, "count", False, 1))
     return f"± {reach:,}", float(reach)
 

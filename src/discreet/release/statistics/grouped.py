@@ -141,7 +141,7 @@ class Law:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Private:
+class PrivateSizeMoments:
     """Number, sum, mean and variance of the values of many groups, from the noisy totals of a partition."""
 
     grid: ValueGrid

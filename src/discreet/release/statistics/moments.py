@@ -21,15 +21,15 @@ import numpy as np
 from discreet.ask.query import Moment
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid, public_step, value_grid
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Measure, OnGrid, Present, Squares, Total
-from discreet.engines.integers import Integers, roomy
+from discreet.engines.integers import Integers, without_overflow
 from discreet.formats import readable
 from discreet.release.design import Error, Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, Private, is_sample
+from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, PrivateSizeMoments, is_sample
 from discreet.release.statistics.partition import Partition, bernstein, centred, centred_squares, pair
-from discreet.release.statistics.spread import Lone, combined_radius, half_width, radius, rounding
+from discreet.release.statistics.spread import NoisySumOnly, combined_radius, half_width, radius, rounding
 
 SUM_BITS = 30
 SQUARE_BITS = 22
@@ -71,7 +71,7 @@ class MomentDesign:
             bits = min(bits, max(1, math.ceil(levels).bit_length()))
         return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole)
 
-    def uncovered(self, terms: Terms) -> Fraction:
+    def uncovered(self, terms: UnitLimits) -> Fraction:
         """How far rounding can move each value, where the interval leaves it out because a sum alone is released.
 
         Then nothing tells how many values it has. Beside a mean, or beside a count that is measured with it, it does.
@@ -88,7 +88,7 @@ class MomentDesign:
         """The column on its grid."""
         return on_grid(self.of.of, self.grid, self.of.missing)
 
-    def scales(self, terms: Terms, epsilon: Fraction) -> list[Fraction]:
+    def scales(self, terms: UnitLimits, epsilon: Fraction) -> list[Fraction]:
         """Scales of the sums, in grid units."""
         grid = self.grid
         if self.squares:
@@ -97,13 +97,13 @@ class MomentDesign:
             sensitivities = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
         return [scale / epsilon for scale in sensitivities]
 
-    def partition(self, terms: Terms) -> Partition:
+    def partition(self, terms: UnitLimits) -> Partition:
         """The partition that gives the number, mean and variance of a private number of rows from the totals."""
         if self.squares:
-            return (centred_squares if terms.meets else bernstein)(self.grid.width)
-        return (centred if terms.meets else pair)(self.grid.width)
+            return (centred_squares if terms.same_group else bernstein)(self.grid.width)
+        return (centred if terms.same_group else pair)(self.grid.width)
 
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """The largest errors from the noise; for a std, on data whose std is a quarter of the range."""
         scales = self.scales(terms, epsilon)
         return [
@@ -122,7 +122,7 @@ class MomentDesign:
         ]
 
     def noise(
-        self, statistic: str, scales: list[Fraction], terms: Terms, epsilon: Fraction
+        self, statistic: str, scales: list[Fraction], terms: UnitLimits, epsilon: Fraction
     ) -> tuple[Fraction, Fraction]:
         """The scale and the step of the noise of a statistic: on a count, a sum or a sum of squares.
 
@@ -134,7 +134,7 @@ class MomentDesign:
         unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
-    def _sum_noise(self, terms: Terms, scales: list[Fraction]) -> tuple[Fraction, ...]:
+    def _sum_noise(self, terms: UnitLimits, scales: list[Fraction]) -> tuple[Fraction, ...]:
         """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
         grid = self.grid
         if terms.public or self.alone:
@@ -143,7 +143,7 @@ class MomentDesign:
         return sum_noise(grid, partition, rows_of(scales, partition.units))
 
     def _reach(
-        self, terms: Terms, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
+        self, terms: UnitLimits, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
     ) -> float:
         """The error from noise of a sum, mean or variance of so many rows; for a deviation, where the std is R/4."""
         grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
@@ -153,7 +153,7 @@ class MomentDesign:
             totals = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
             partition = self.partition(terms)
             law = Law(Draws(totals, partition.units), partition, FINEST_SLACK)
-            sums = Private(grid=grid, partition=partition, law=law)
+            sums = PrivateSizeMoments(grid=grid, partition=partition, law=law)
             return sums.planned(level, base, deviation, rows)
         first, second = float(scales[0]) * step, float(scales[1]) * step**2
         if base in ("sum", "mean"):
@@ -162,35 +162,39 @@ class MomentDesign:
         slope = size * (0.75**0.5 if deviation else 1)
         return float(combined_radius(np.array([first * slope, second]), level)) / max(rows - is_sample(base), 1)
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         """The joint release: noisy sums of all groups, with the statistics and intervals at any confidence."""
         sums = self.noisy(exact, terms, epsilon)
         return {name: estimate_of(sums, statistic) for name, statistic in self.wanted}
 
-    def noisy(self, exact: Secret, terms: Terms, epsilon: Fraction) -> Lone | Known | Private:
+    def noisy(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction
+    ) -> NoisySumOnly | PublicSizeMoments | PrivateSizeMoments:
         """The noisy sums of all groups."""
         grid = self.grid
         sums = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums)
         n = public_count(exact.map(lambda measured: int(measured[0][0]))) if terms.public else 0
         if self.alone:
-            return Lone(grid=grid, n=n, total=totals[0], most=n or self.most)
+            return NoisySumOnly(grid=grid, n=n, total=totals[0], most=n or self.most)
         if not terms.public:
-            return Private(grid=grid, partition=self.partition(terms), totals=totals)
+            return PrivateSizeMoments(grid=grid, partition=self.partition(terms), totals=totals)
         first, *second = (column[0] for column in totals)
-        return Known(grid=grid, n=n, total=first, mixed=second[0] if second else None)
+        return PublicSizeMoments(grid=grid, n=n, total=first, mixed=second[0] if second else None)
 
-    def totals(self, measured: list[Any], terms: Terms) -> list[Any]:
+    def totals(self, measured: list[Any], terms: UnitLimits) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
-        if not terms.meets and not terms.public and all(isinstance(column, Integers) for column in measured):
+        if not terms.same_group and not terms.public and all(isinstance(column, Integers) for column in measured):
             factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
-            arrays = roomy([column.array for column in measured], factors)
+            arrays = without_overflow([column.array for column in measured], factors)
             return [Integers(column) for column in self._sums(terms, *arrays)]
         rows = [self._sums(terms, *row) for row in zip(*measured, strict=True)]
         return [list(column) for column in zip(*rows, strict=True)]
 
-    def _sums(self, terms: Terms, n: Any, total: Any, squared: Any = None) -> list[Any]:
+    def _sums(self, terms: UnitLimits, n: Any, total: Any, squared: Any = None) -> list[Any]:
         """The sums of one group, or of arrays of groups."""
         width = self.grid.width
         if terms.public:
@@ -198,9 +202,9 @@ class MomentDesign:
         if self.alone:
             return [total + self.grid.lower * n]
         if self.squares:
-            totals_of = centred_square_totals if terms.meets else bernstein_totals
+            totals_of = centred_square_totals if terms.same_group else bernstein_totals
             return totals_of(n, total, squared, width)
-        return (centred_totals if terms.meets else pair_totals)(n, total, width)
+        return (centred_totals if terms.same_group else pair_totals)(n, total, width)
 
 
 def planned_error(
@@ -238,7 +242,7 @@ def largest(of: Moment) -> float:
     return most if row.shape is None else float(row.shape(most))
 
 
-def estimate_of(sums: Lone | Known | Private, statistic: str) -> Estimate:
+def estimate_of(sums: NoisySumOnly | PublicSizeMoments | PrivateSizeMoments, statistic: str) -> Estimate:
     """A statistic and its intervals: those of its base, transformed."""
     base = base_of(statistic)
     if moment(statistic).shape is None:
@@ -343,7 +347,7 @@ def bernstein_totals(n: Any, total: Any, squared: Any, width: int) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PublicSizeMoments:
     """Sum, mean and variance of n values with public n: variance = m(R−m) − Σq/n with m = Σa/n."""
 
     grid: ValueGrid

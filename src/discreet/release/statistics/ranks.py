@@ -1,7 +1,7 @@
 """Quantiles, minimum and maximum by exact choice among cells, in every group, and what can be said of them.
 
 A quantile q is searched at rank r = q·N (N the number of records) among the K points of a grid by permute-and-flip, at
-a rate of ε over the range of the gaps (`Terms.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
+a rate of ε over the range of the gaps (`UnitLimits.ranks`) per rank. P(rank error ≥ T) ≤ K/2·e^(−rate·T), whatever the data.
 A bracket of two choices before it at r ∓ T, T = ln(K/β)/rate, holds the quantile with probability 1 − β; as T grows
 with ln K, it is chosen on a coarser grid. The width of the bracket tells how far apart the points are that the value is
 chosen among first (`points`, with the K that counts then); without a bracket all cells are alike, since a spacing that
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from discreet.ask.query import Extreme, Quantiles
 from discreet.calibrate.ball import ball, upper_bound
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Cells, Exact, Measure
 from discreet.engines.integers import CellCounts
 from discreet.errors import InvalidParameter
@@ -97,7 +97,7 @@ class QuantileDesign:
     def measures(self) -> tuple[Measure, ...]:
         return (Cells(on_grid(self.of.of, self.grid, self.of.missing)),)
 
-    def rate(self, share: Fraction, terms: Terms, epsilon: Fraction) -> Fraction:
+    def rate(self, share: Fraction, terms: UnitLimits, epsilon: Fraction) -> Fraction:
         """Of the value of a quantile, per rank."""
         each = epsilon / len(self.names) * (VALUE_PART if self.bracketed else 1)
         return each / terms.ranks(share)
@@ -107,14 +107,14 @@ class QuantileDesign:
         spread = self.bracketed and not self.grid.exact  # a bracket spreads the points: their worst case is known
         return float(rank_error((self.grid.width + 1) * (WORST_WEIGHT if spread else 1), rate, miss))
 
-    def lines(self, terms: Terms, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
         """Known in ranks; how far that is in values, only the data knows: shown as if they were spread evenly."""
         lines = []
         for name, share in zip(self.names, self.of.shares, strict=True):
             rate = self.rate(share, terms, epsilon)
             line = Line(
                 name=name,
-                sensitivity=Fraction(terms.steps),
+                sensitivity=Fraction(terms.row_changes),
                 scale=1 / rate,
                 error=(self._within(rate, confidence, [size] if size else [1_000, 10_000]), None),
                 step=self.grid.step,
@@ -132,7 +132,9 @@ class QuantileDesign:
         errors = [f"± {readable(float(width), 3)} at {size:,} rows" for width, size in zip(widths, sizes, strict=True)]
         return f"about {', '.join(errors)} (± {math.ceil(ranks):,} ranks)"
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         """For every group and share a choice, and two for its bracket."""
         estimates, counts = {}, _counts(exact, terms)
         for name, share in zip(self.names, self.of.shares, strict=True):
@@ -205,14 +207,14 @@ class ExtremeDesign:
     def measures(self) -> tuple[Measure, ...]:
         return (Cells(on_grid(self.of.of, self.grid, self.of.missing)),)
 
-    def beyond(self, terms: Terms, epsilon: Fraction) -> str:
+    def beyond(self, terms: UnitLimits, epsilon: Fraction) -> str:
         """How many lie beyond the released number."""
-        many = records_beyond(self.grid, epsilon / terms.steps)
+        many = records_beyond(self.grid, epsilon / terms.row_changes)
         return f"about {many:,} {{}} lie {'above' if self.of.side == 'max' else 'below'}"
 
-    def lines(self, terms: Terms, epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
+    def lines(self, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
         """Known in rows beyond."""
-        delta, within = Fraction(terms.steps), self.beyond(terms, epsilon).format("rows")
+        delta, within = Fraction(terms.row_changes), self.beyond(terms, epsilon).format("rows")
         return [
             Line(
                 name=self.name,
@@ -223,9 +225,11 @@ class ExtremeDesign:
             )
         ]
 
-    def estimate(self, exact: Secret, terms: Terms, epsilon: Fraction, _confidence: Fraction) -> Mapping[str, Estimate]:
+    def estimate(
+        self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
+    ) -> Mapping[str, Estimate]:
         """A choice in every group."""
-        points = find_extremes(_counts(exact, terms), self.grid, self.of.side, epsilon / terms.steps)
+        points = find_extremes(_counts(exact, terms), self.grid, self.of.side, epsilon / terms.row_changes)
         ends = [float(self.of.lower)] * terms.cells, [float(self.of.upper)] * terms.cells
         return {self.name: Estimate([self._value(point) for point in points], partial(constant, *ends))}
 
@@ -236,18 +240,18 @@ class ExtremeDesign:
         return float(min(max(edge, self.of.lower), self.of.upper))
 
 
-def _counts(exact: Secret, terms: Terms) -> Counts:
+def _counts(exact: Secret, terms: UnitLimits) -> Counts:
     return exact.map(lambda measures: measures[0][: terms.cells])
 
 
-def refuse_unranked(design: object, terms: Terms, epsilon: Fraction) -> None:
+def refuse_rank_overflow(design: object, terms: UnitLimits, epsilon: Fraction) -> None:
     """Refuses shares and rates for which ranks would not fit into int64."""
     if isinstance(design, QuantileDesign):
         if any(share.denominator > _FINEST_SHARE for share in design.of.shares):
             raise InvalidParameter("a quantile's share must have at most six decimals, as in quantile(age, 0.999)")
         rates = [design.rate(share, terms, epsilon) / 3 for share in design.of.shares]  # a quarter of its part
     elif isinstance(design, ExtremeDesign):
-        rates = [epsilon / terms.steps]
+        rates = [epsilon / terms.row_changes]
     else:
         return
     if min(rates) < _SMALLEST_RATE:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.calibrate import lemma
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.integers import Integers, roomy
+from discreet.engines.integers import Integers, without_overflow
 from discreet.release.mechanism import NoisyColumn, NoisySum
 
 _APART = 1.001
@@ -336,7 +336,7 @@ def rounding(grid: ValueGrid, n: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lone:
+class NoisySumOnly:
     """Noisy sums alone: of a = x − L if the number n of rows is public, otherwise of x."""
 
     grid: ValueGrid
@@ -365,6 +365,6 @@ class Lone:
 def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
     """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays if there are many, lists if few."""
     if isinstance(centres, Integers):
-        [middle] = roomy([centres.array], [1 if reach < 2**60 else 2**61])
+        [middle] = without_overflow([centres.array], [1 if reach < 2**60 else 2**61])
         return middle * unit, (middle - reach) * unit, (middle + reach) * unit
     return tuple([(centre + end) * unit for centre in centres] for end in (0, -reach, reach))  # type: ignore[return-value]

@@ -35,7 +35,7 @@ def mean(ask: Question) -> Release:
     sums = engine.moments(ask.data, grid, ask.missing_on(grid), squares=False)
     delta = ask.terms.sum(grid.lower, grid.upper)
     parts = [
-        _of_sum(ask, sums.map(lambda exact: exact[0]), Fraction(ask.terms.steps), half, Fraction(1)),
+        _of_sum(ask, sums.map(lambda exact: exact[0]), Fraction(ask.terms.row_changes), half, Fraction(1)),
         _of_sum(ask, sums.map(lambda exact: exact[1] + grid.lower * exact[0]), delta, half, grid.step),
     ]
     return _widened(replace(parts[1] / parts[0], statistic="mean", rounding=""), grid.half_step)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.ask.query import Moment, Named, Query
-from discreet.engines.integers import near
+from discreet.engines.integers import fits_int64
 from discreet.errors import InvalidParameter
 from discreet.outside import read_fraction
 from discreet.records import Record, array_of
@@ -105,7 +105,7 @@ def sum_radius(scales: list[float], times: int, confidence: float) -> float:
 
 def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -> list[Any]:
     """The values of the cells, added up over the other columns; the last column varies fastest."""
-    small = values.dtype == np.float64 or near(values, 2**62 // max(values.size, 1))
+    small = values.dtype == np.float64 or fits_int64(values, 2**62 // max(values.size, 1))
     exact = values if small else values.astype(object)
     places = sorted(range(len(keys)), key=lambda index: list(keys)[index] in kept_keys)
     cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)

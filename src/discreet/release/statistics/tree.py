@@ -29,7 +29,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.draw.addition import noisy
 from discreet.draw.vector import fill
 from discreet.errors import InvalidParameter
@@ -144,12 +144,12 @@ class Tree:
         return np.cumsum(parents, axis=0)
 
 
-def tree_design(cells: int, terms: Terms, epsilon: Fraction) -> Tree:
+def tree_design(cells: int, terms: UnitLimits, epsilon: Fraction) -> Tree:
     """The tree for so many ordered cells: its shape, and the exact scale of its noise.
 
     If a record may be in no cell, the number of records is private under change-one, too.
 
-    >>> tree_design(1000, Terms(rows=1, spread=1, replaced=True, public=True, cells=1), Fraction(1, 2))
+    >>> tree_design(1000, UnitLimits(rows=1, max_groups=1, replaced=True, public=True, cells=1), Fraction(1, 2))
     Tree(cells=1000, neighbors='change-one', height=2, branching=32, scale=Fraction(8, 1))
     """
     size = exact_count("cells", cells)

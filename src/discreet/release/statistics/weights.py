@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.ask.statistics import moment
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.release.statistics.families import Family, JointDesign, cells_of
 from discreet.release.statistics.partition import Partition, centred, centred_squares
 from discreet.release.statistics.spread import Floats
@@ -40,7 +40,7 @@ Units: TypeAlias = tuple[int, ...]
 
 @lru_cache(maxsize=512)
 def parted(
-    design: JointDesign | None, terms: Terms, wishes: tuple[float, ...], others: tuple[float, ...]
+    design: JointDesign | None, terms: UnitLimits, wishes: tuple[float, ...], others: tuple[float, ...]
 ) -> tuple[tuple[Family, ...], Fraction, tuple[Fraction, ...]]:
     """The families of the design, its share of ε, and the shares of other designs.
 
@@ -53,11 +53,11 @@ def parted(
     return _families(slots, best), 1 - sum(rest, Fraction()), rest
 
 
-def candidates(design: JointDesign, terms: Terms) -> tuple[Attributes, ...]:
+def candidates(design: JointDesign, terms: UnitLimits) -> tuple[Attributes, ...]:
     """The families that may be measured: the rows, each attribute, and products of halves of neighbouring columns."""
     rows: list[Attributes] = [()] if any(count.of is None for _, count in design.counts) else []
     halves = [index for index, column in enumerate(design.columns) if not column.squares]
-    products = [] if terms.meets else list(pairwise(halves))
+    products = [] if terms.same_group else list(pairwise(halves))
     return (*rows, *((index,) for index in range(len(design.shape))), *products)
 
 
@@ -69,7 +69,7 @@ def _families(slots: tuple[Attributes, ...], units: Units) -> tuple[Family, ...]
 
 def _best(
     design: JointDesign | None,
-    terms: Terms,
+    terms: UnitLimits,
     wishes: tuple[float, ...],
     others: tuple[float, ...],
     slots: tuple[Attributes, ...],
@@ -91,7 +91,7 @@ def _best(
 
 
 def _joint_error(
-    design: JointDesign, terms: Terms, wishes: tuple[float, ...], slots: tuple[Attributes, ...]
+    design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...], slots: tuple[Attributes, ...]
 ) -> Callable[[Units], float]:
     """The weighted sum of the variances of a joint design, as a function of the shares of its families.
 
@@ -99,7 +99,7 @@ def _joint_error(
     near both are known.
     """
     of_rows, of_cells = _parts_of_errors(design, terms, wishes)
-    if terms.meets:  # Σu of a column has its own share, and the number of rows what is left
+    if terms.same_group:  # Σu of a column has its own share, and the number of rows what is left
         places = {index: place for place, slot in enumerate(slots) for index in slot}
         comes = [0.0] * len(slots)
         for index, place in places.items():
@@ -130,7 +130,7 @@ def _joint_error(
     return error
 
 
-def _parts_of_errors(design: JointDesign, terms: Terms, wishes: tuple[float, ...]) -> tuple[float, list[float]]:
+def _parts_of_errors(design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...]) -> tuple[float, list[float]]:
     """What the variance of the number of rows weighs, and what that of the cells of each attribute does."""
     whole, cells = 0.0, [0.0] * len(design.shape)
     attributes = [design.attribute_of(count) for _, count in design.counts]
@@ -138,7 +138,7 @@ def _parts_of_errors(design: JointDesign, terms: Terms, wishes: tuple[float, ...
     for wish, index, weights in zip(wishes, attributes, _errors(design, terms), strict=True):
         if index is None:
             whole += wish
-        elif terms.meets:
+        elif terms.same_group:
             column = (centred_squares if design.columns[index].squares else centred)(1)
             mixed = column.mixed(weights)
             cells[index] += wish * float(np.square(mixed[:, :-1] * column.scales[:-1]).sum(axis=1).mean())
@@ -206,7 +206,7 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
     return units
 
 
-def _errors(design: JointDesign, terms: Terms) -> list[Floats]:
+def _errors(design: JointDesign, terms: UnitLimits) -> list[Floats]:
     """The errors of each number as combinations of the cells of its attribute, with mean square 1 if it is alone."""
     weights: list[Floats] = [np.array([design.counted(count)]) for _, count in design.counts]
     for column in design.columns:

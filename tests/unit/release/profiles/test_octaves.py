@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines import array
 from discreet.release.profiles.octaves import (
     ROW_LIMITS,
@@ -177,5 +177,5 @@ def test_rows_of_units_end_where_few_units_are():
 def test_the_scale_does_not_depend_on_the_rows_of_a_unit(design):
     for replaced, delta in ((True, 2), (False, 1)):
         for rows in (1, 7):
-            terms = Terms(rows=rows, spread=rows, replaced=replaced, public=False, cells=design.cells)
+            terms = UnitLimits(rows=rows, max_groups=rows, replaced=replaced, public=False, cells=design.cells)
             assert design.scale(terms, Fraction(1, 10)) == 10 * delta

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.ask.expression import Column
 from discreet.ask.query import Count, Moment
-from discreet.calibrate.sensitivity.terms import Terms
+from discreet.calibrate.sensitivity.terms import UnitLimits
 from discreet.engines.base import Present, Product, Rows, Squares, Total
 from discreet.engines.integers import Integers
 from discreet.release.statistics.families import JointDesign, fitted
@@ -52,7 +52,7 @@ CENTRED = {
 
 
 def terms_of(*, replaced, cells, rows=1):
-    return Terms(rows=rows, spread=rows, replaced=replaced, public=False, cells=cells)
+    return UnitLimits(rows=rows, max_groups=rows, replaced=replaced, public=False, cells=cells)
 
 
 def rows_of(design):
@@ -85,7 +85,7 @@ def worst(design, terms):
     """The largest Σ|ΔT|/b that one row makes: it comes, or it takes another's place in the only group."""
     scales = design.scales(terms, EPSILON)
     totals = [totals_of(design, terms, row) for row in rows_of(design)]
-    others = [[0] * len(scales), *(totals if terms.meets else [])]
+    others = [[0] * len(scales), *(totals if terms.same_group else [])]
     return max(
         sum((abs(a - b) / scale for a, b, scale in zip(one, two, scales, strict=True)), Fraction())
         for one in totals

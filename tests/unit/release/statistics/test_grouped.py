@@ -10,7 +10,7 @@ from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn
 from discreet.release.statistics import grouped, moments
 from discreet.release.statistics.fieller import edges
-from discreet.release.statistics.grouped import Private
+from discreet.release.statistics.grouped import PrivateSizeMoments
 from discreet.release.statistics.partition import bernstein, centred_squares, pair
 from discreet.release.statistics.partition import centred as centred_pair
 from one_group import Group
@@ -74,7 +74,7 @@ def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, 
     columns.append(
         noisy(rng, second, Fraction(scale) * step / grid.width if centred else Fraction(scale), 1 if centred else step)
     )
-    many = Private(grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns)
+    many = PrivateSizeMoments(grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns)
     alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
@@ -96,7 +96,9 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
         sums.append(totals_of(len(values), sum(values), sum(value * value for value in values), width))
     scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(width, Fraction(1, 4))
     columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
-    many = Private(grid=grid, partition=(centred_squares if centred else bernstein)(grid.width), totals=columns)
+    many = PrivateSizeMoments(
+        grid=grid, partition=(centred_squares if centred else bernstein)(grid.width), totals=columns
+    )
     alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
     agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
     agree(table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)
@@ -156,7 +158,7 @@ def test_groups_in_several_blocks_have_the_numbers_that_they_have_in_one(statist
     rows = sizes(rng)
     totals = [noisy(rng, [part * count for count in rows], 40) for part in (16, 24, 24)]
     many = {"grid": grid, "partition": bernstein(grid.width), "totals": totals}
-    expected = table(Private(**many), statistic)
+    expected = table(PrivateSizeMoments(**many), statistic)
     monkeypatch.setattr(grouped, "_BLOCK", 7)
-    for mine, theirs in zip(table(Private(**many), statistic), expected, strict=True):
+    for mine, theirs in zip(table(PrivateSizeMoments(**many), statistic), expected, strict=True):
         assert np.array_equal(mine, theirs)

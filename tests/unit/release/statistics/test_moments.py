@@ -14,8 +14,8 @@ from discreet import Policy, Study
 from discreet.calibrate.grid import value_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum
 from discreet.release.statistics import moments
-from discreet.release.statistics.grouped import Private
-from discreet.release.statistics.moments import Known, estimate_of
+from discreet.release.statistics.grouped import PrivateSizeMoments
+from discreet.release.statistics.moments import PublicSizeMoments, estimate_of
 from discreet.release.statistics.partition import bernstein, centred, centred_squares, pair
 from discreet.release.statistics.spread import radius
 from studies import Paper
@@ -44,23 +44,23 @@ PRIVATE = {
 TRUTH = {"count": N, "sum": sum(VALUES), "mean": np.mean(VALUES), "variance": np.var(VALUES), "std": np.std(VALUES)}
 
 
-def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)) -> Private:
+def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)) -> PrivateSizeMoments:
     """Without noise, but for what is moved."""
     partition, totals, scales = PRIVATE[name]
     columns = [
         NoisyColumn(values=[total + more], step=1, scale=scale)
         for total, more, scale in zip(totals, moved, scales(GRID.width, epsilon), strict=False)
     ]
-    return Private(grid=GRID, partition=partition(GRID.width), totals=columns)
+    return PrivateSizeMoments(grid=GRID, partition=partition(GRID.width), totals=columns)
 
 
-def joint(epsilon: Fraction = Fraction(1)) -> Known:
+def joint(epsilon: Fraction = Fraction(1)) -> PublicSizeMoments:
     totals = moments.joint_totals(TOTAL, SQUARED, GRID.width)
     total, mixed = (
         NoisySum(value=total, step=1, scale=scale)
         for total, scale in zip(totals, terms.joint_scales(GRID.width, epsilon), strict=True)
     )
-    return Known(grid=GRID, n=N, total=total, mixed=mixed)
+    return PublicSizeMoments(grid=GRID, n=N, total=total, mixed=mixed)
 
 
 def statistics(name: str) -> list[str]:
@@ -68,7 +68,7 @@ def statistics(name: str) -> list[str]:
     return found[1:] if name == "joint" else found
 
 
-def estimate(name: str, *given: Any) -> Known | Private:
+def estimate(name: str, *given: Any) -> PublicSizeMoments | PrivateSizeMoments:
     return joint(*given) if name == "joint" else private(name, *given)
 
 
@@ -118,15 +118,15 @@ def test_estimates_are_held_within_their_bounds():
     assert private("pair", Fraction(1), (10**4, -30)).value("mean") == 6
     assert private("pair", Fraction(1), (-1000, 10**4)).value("mean") == -2
     assert private("centred", Fraction(1), (10**4, 0)).value("mean") == 6
-    far = Known(grid=GRID, n=3, total=NoisySum(value=10**6, step=1, scale=Fraction(1)))
+    far = PublicSizeMoments(grid=GRID, n=3, total=NoisySum(value=10**6, step=1, scale=Fraction(1)))
     assert far.value("mean") == [6]
     assert far.ends("mean", LEVEL) == ([6], [6])
     with pytest.raises(TypeError, match="squares"):
         far.value("variance")
     mixed = NoisySum(value=10**6, step=1, scale=Fraction(1))
-    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 0
+    assert PublicSizeMoments(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 0
     mixed = NoisySum(value=-(10**6), step=1, scale=Fraction(1))
-    assert Known(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 16
+    assert PublicSizeMoments(grid=GRID, n=3, total=far.total, mixed=mixed).variance() == 16
 
 
 def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
@@ -144,7 +144,7 @@ def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
 def test_half_a_step_is_added_where_values_are_rounded():
     rounded = value_grid((Fraction(0), Fraction(1)), bits=3)
     one = NoisySum(value=4, step=1, scale=Fraction(1, 1000))
-    assert Known(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
+    assert PublicSizeMoments(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
 
 
 ROUNDED = value_grid((Fraction(0), Fraction(100)), bits=7)
@@ -155,14 +155,14 @@ def test_a_sum_of_a_public_number_of_values_includes_their_rounding():
     total = NoisySum(value=1000, step=1, scale=Fraction(10))
     reach = radius(total, LEVEL)
     for n, half_steps in ((400, 200), (0, 0)):
-        sums = Known(grid=ROUNDED, n=n, total=total)
+        sums = PublicSizeMoments(grid=ROUNDED, n=n, total=total)
         [low], [high] = sums.ends("sum", LEVEL)
         assert (high - low) / 2 == (reach + half_steps) * ROUNDED.step
 
 
 def test_the_sum_of_nobody_is_about_nought_whatever_the_bounds():
     grid = value_grid((Fraction(-300), Fraction(-200)), bits=30)
-    sums = Known(grid=grid, n=0, total=NoisySum(value=0, step=1, scale=Fraction(1)))
+    sums = PublicSizeMoments(grid=grid, n=0, total=NoisySum(value=0, step=1, scale=Fraction(1)))
     assert sums.value("sum") == [0.0]
     assert np.isfinite(sums.ends("mean", LEVEL)).all()
 
@@ -171,7 +171,7 @@ def test_a_sum_of_a_private_number_of_values_includes_the_rounding_of_as_many_as
     """Each end has the noise of the sum and of half a step for each of the noisy number of values."""
     rows, width = 400, ROUNDED.width
     columns = [NoisyColumn(values=[total], step=1, scale=Fraction(width)) for total in (10 * rows, (width - 10) * rows)]
-    sums = Private(grid=ROUNDED, partition=pair(width), totals=columns)
+    sums = PrivateSizeMoments(grid=ROUNDED, partition=pair(width), totals=columns)
     [value], ([low], [high]) = sums.value("sum"), sums.ends("sum", LEVEL)
     step = float(ROUNDED.step)
     for side, end in ((-1, low), (1, high)):
@@ -233,7 +233,7 @@ def test_the_interval_of_the_variance_of_a_sample_reaches_beyond_that_of_any_pop
     grid = value_grid((Fraction(0), Fraction(width)), bits=30, whole=True)
     totals = [[width**2], [width**2 // 20], [width**2]]  # Σ(R−a)², Σ2a(R−a), Σa² of 0 and 100, and some noise
     columns = [NoisyColumn(values=total, step=1, scale=Fraction(width**2, 100)) for total in totals]
-    sums = Private(grid=grid, partition=bernstein(width), totals=columns)
+    sums = PrivateSizeMoments(grid=grid, partition=bernstein(width), totals=columns)
     assert sums.ends("variance", LEVEL)[1] <= width**2 / 4
     [value], ([low], [high]) = sums.value("variance+"), sums.ends("variance+", LEVEL)
     assert width**2 / 4 < low < value < high <= width**2 / 2
