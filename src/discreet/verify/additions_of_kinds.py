@@ -50,8 +50,8 @@ def numbers_of_groups(proof: Proof) -> None:
         rows = people(dice, 60, codes)
         with study_of(table_of(rows), codes=codes, neighbors=dice.of(RELATIONS)) as study:
             for text in ("sum(age)", "count(*), avg(pay)", "avg(debt), stddev(age)"):
-                for _ in range(3):
-                    ask(proof, study, rows, f"{text}|GROUP BY code")
+                for turn in range(3):  # a question of its own each time: a repeat would draw nothing
+                    ask(proof, study, rows, f"{text}|WHERE age > {turn} GROUP BY code")
 
 
 def terms(proof: Proof) -> None:

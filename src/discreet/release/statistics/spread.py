@@ -75,6 +75,9 @@ _FAR = 5.0
 """From an error probability of e^(−this) on, the discrete draws reach further: their tail falls like e^(−x/t), where t
 is their scale, and that of continuous draws with their variance, whose scale is smaller, falls faster."""
 
+_SMOOTH = 1_000
+"""From this scale on, the difference of the two scales is taken from its series."""
+
 Floats = NDArray[np.float64]
 
 
@@ -102,7 +105,9 @@ def slack_of(noisy: NoisySum | NoisyColumn, confidence: float) -> float:
     """
     scale, miss = float(noisy.scale), 1 - confidence
     lattice = _LATTICE if scale >= 1 else 1.0
-    lattice += 1.5 * (scale - continuous_scale(noisy) / noisy.step) * max(0.0, -math.log(miss) - _FAR)
+    # scale − 1/(2·sinh(1/2·scale)) = 1/(24·scale) − …, where large floats would cancel
+    narrower = scale - continuous_scale(noisy) / noisy.step if scale < _SMOOTH else 1 / (24 * scale)
+    lattice += 1.5 * narrower * max(0.0, -math.log(miss) - _FAR)
     if scale < 1 and math.exp(-1 / scale) < miss * _RARE:
         lattice = 0.0
     return noisy.step * (lattice + 0.5) if noisy.step > 1 else lattice
