@@ -31,6 +31,18 @@ VALUES = {"alpha": Fraction(1, 4), "epsilon": Fraction(1, 2), "n": 3}
         ("2ε", 1),
         ("1e3·n", 3000),
         ("min(1, max(0, n))", 1),
+        ("2n/4", 1.5),
+        ("1/2n", 1 / 6),
+        ("α²(n + 1)²", 1),
+        ("α^2(n + 1)^2", 1),
+        ("4 alpha^2 sinh(epsilon/2)^2", 4 / 16 * math.sinh(0.25) ** 2),
+        ("n(n − 1)/2", 3),
+        ("2^3^2", 512),
+        ("-n^2", -9),
+        ("2n³", 54),
+        ("2e", 2 * math.e),
+        ("20(ln n + 1)", 20 * (math.log(3) + 1)),
+        ("e^-ε/2", math.exp(-0.5) / 2),
     ],
 )
 def test_a_text_is_read_as_it_is_written_by_hand(text, value):
@@ -51,12 +63,32 @@ def test_a_text_is_read_as_it_is_written_by_hand(text, value):
         "1//2",
         "0/0",
         "(-1)^0.5",
+        "2 3",
+        "1.2.3",
+        "(1",
+        "1)",
+        "sinh n",
+        "ln",
+        "n^",
+        "√",
         "1" * 300,
     ],
 )
 def test_any_other_text_is_refused(text):
     with pytest.raises(Unreadable):
         evaluate(text, VALUES)
+
+
+def test_a_formula_that_fails_says_where():
+    with pytest.raises(Unreadable, match=r"^it fails at n = 1 and R = 120 with ZeroDivisionError"):
+        evaluate("R/(n − 1)", {"n": 1, "R": 120})
+
+
+@pytest.mark.parametrize("text", ["e^2ε", "e²n"])
+def test_a_power_of_e_without_parentheses_is_asked_about(text):
+    with pytest.raises(Unreadable, match=r"not clear where the power of e ends; write e\^\(…\)"):
+        evaluate(text, VALUES)
+    assert evaluate("e^(2ε)", VALUES) == pytest.approx(math.e)
 
 
 @pytest.mark.parametrize(
