@@ -277,7 +277,7 @@ def figure(
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
     anchor: option.Anchor = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
-    width: Annotated[int | None, typer.Option(help="Width in pixels.")] = None,
+    width: Annotated[int | None, typer.Option(help="Width in pixels, from 200 to 5,000.")] = None,
     force: option.Force = False,
 ) -> None:
     """Draw a figure about noise, privacy or accuracy. The default file is NAME.svg."""

@@ -61,6 +61,7 @@ class Task:
 
 def tasks(exercises: Sequence[str] = ()) -> tuple[Task, ...]:
     """The exercises with these names, in the order of the course; all of them if none is named."""
+    exercises = [name.upper() for name in exercises]
     for name in exercises:
         if name not in TASKS:
             raise InvalidParameter(f"exercise must be one of {', '.join(TASKS)}, got {quote(name)}")
