@@ -4,7 +4,7 @@
 
 The numbers of an exercise come from a list of choices in the order of their SHA-256; sheet 7 has the eighth of them. So
 sheets whose numbers differ by less than `PERIOD` differ in every exercise, and the same number gives the same sheet
-everywhere. Whoever has discreet can make the key of a sheet: it is for practice, not for an examination.
+everywhere. Anyone who has discreet can make the key to a sheet: it is for practice, not for an examination.
 
 The library computes the answers of a key from its laws and sensitivities, and not from the formulas of the checks.
 """
