@@ -41,7 +41,7 @@ WRONG = [
     (["loss", "--scale", "1", "--scale", "2"], ["loss takes one --scale"]),
     (["loss", "--n", "4"], ["loss takes only", "'n'"]),
     (["slide", "--all"], ["a name or --all"]),
-    (["slide", "--width", "3"], ["width must be a whole number of pixels from 200 to 5,000, got 3"]),
+    (["slide", "--width", "3"], ["width must be a whole number from 200 to 5,000, got 3"]),
     (["slide", "--width", "100000"], ["from 200 to 5,000"]),
     (["--all", "-o", "slides.pdf"], ["-o must be a folder with --all", "'slides.pdf'"]),
     (["--all", "--ledger", "study.toml"], ["--all", "-o, --width and --force"]),

@@ -20,7 +20,7 @@ from textwrap import wrap
 from typing import Any, Literal, TypeAlias
 
 from discreet.errors import InvalidParameter
-from discreet.parameters import quote
+from discreet.parameters import exact_count
 
 Figure: TypeAlias = Any  # a chart of altair
 CARD = ("#ffffff", "#16191f")
@@ -49,12 +49,8 @@ CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", 
 
 
 def pixels(width: object) -> int:
-    """The width of a figure: less cannot be read, and more would fill the memory of the converter."""
-    if type(width) is not int or not NARROWEST <= width <= WIDEST:
-        raise InvalidParameter(
-            f"width must be a whole number of pixels from {NARROWEST} to {WIDEST:,}, got {quote(width)}"
-        )
-    return width
+    """The width of a figure: in less its labels overlap, and more fits no screen."""
+    return exact_count("width", width, least=NARROWEST, most=WIDEST)
 
 
 def _extra(name: str) -> Any:
