@@ -1,10 +1,13 @@
 """Texts, numbers of all libraries and functions become floats, and no text runs code."""
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet.course.answers import Unreadable, evaluate, number
 
@@ -97,6 +100,12 @@ def test_a_power_of_e_without_parentheses_is_asked_about(text):
 def test_no_text_runs_code_or_forever(text):
     with pytest.raises(Unreadable):
         number(text)
+
+
+@given(st.lists(st.sampled_from([*"0123.,eE+-*/^()√²³αε% nRx", "sqrt", "ln", "min", "_", "é"]), max_size=14))
+def test_a_text_is_a_number_or_is_refused_in_words(pieces):
+    with suppress(Unreadable):
+        assert math.isfinite(evaluate("".join(pieces), VALUES))
 
 
 def test_a_function_gets_the_arguments_that_it_can_use():
