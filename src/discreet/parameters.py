@@ -188,13 +188,14 @@ def exact_neighbors(value: object) -> Neighbors:
     raise InvalidParameter(f"neighbors must be 'change-one' or 'add-remove', got {quote(value)}")
 
 
-def exact_count(name: str, value: object, *, least: int = 1) -> int:
-    """The value as a whole number, at least `least`."""
+def exact_count(name: str, value: object, *, least: int = 1, most: int = MOST_UNITS) -> int:
+    """The value as a whole number from `least` to `most`."""
     with suppress(TypeError):
         number = least - 1 if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
-        if least <= number <= MOST_UNITS:
+        if least <= number <= most:
             return number
-    raise InvalidParameter(f"{name} must be a whole number from {least} to 10^18, got {quote(value)}")
+    end = "10^18" if most == MOST_UNITS else f"{most:,}"
+    raise InvalidParameter(f"{name} must be a whole number from {least} to {end}, got {quote(value)}")
 
 
 def exact_chance(name: str, value: object) -> Fraction:

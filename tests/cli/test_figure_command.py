@@ -41,6 +41,14 @@ WRONG = [
     (["loss", "--scale", "1", "--scale", "2"], ["loss takes one --scale"]),
     (["loss", "--n", "4"], ["loss takes only", "'n'"]),
     (["slide", "--all"], ["a name or --all"]),
+    (["slide", "--width", "3"], ["width must be a whole number from 200 to 5,000, got 3"]),
+    (["slide", "--width", "100000"], ["from 200 to 5,000"]),
+    (["--all", "-o", "slides.pdf"], ["-o must be a folder with --all", "'slides.pdf'"]),
+    (["--all", "--ledger", "study.toml"], ["--all", "-o, --width and --force"]),
+    (["--law", "discrete"], ["figure needs a name before its options"]),
+    (["-o", "slide.svg"], ["figure needs a name before its options"]),
+    (["error", "--bounds", "5"], ["--bounds must be LOWER:UPPER, such as 0:120, got '5'"]),
+    (["error", "--bounds", ""], ["--bounds must be LOWER:UPPER, such as 0:120, got ''"]),
     (["--all", "--epsilon", "1"], ["--all", "-o, --width and --force"]),
 ]
 

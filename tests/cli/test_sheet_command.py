@@ -9,7 +9,7 @@ def test_a_sheet_and_its_key_are_written_once(tmp_path):
     assert (tmp_path / "sheet-7.md").read_text("utf-8") == sheet(7)
     assert (tmp_path / "sheet-7-key.md").read_text("utf-8") == key(7)
     discreet("sheet", "7", cwd=tmp_path).refused(2, "sheet-7.md does", "force")
-    told = discreet("sheet", "7", "--exercise", "H", "--exercise", "1.5", "--force", cwd=tmp_path)
+    told = discreet("sheet", "7", "--exercise", "h", "--exercise", "1.5", "--force", cwd=tmp_path)
     assert told.code == 0
     assert (tmp_path / "sheet-7.md").read_text("utf-8") == sheet(7, ["1.5", "H"])
     assert discreet("sheet", "8", "-o", "week3", cwd=tmp_path).out == "week3/sheet-8.md\nweek3/sheet-8-key.md\n"

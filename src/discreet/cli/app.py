@@ -277,25 +277,28 @@ def figure(
     ledger: Annotated[str | None, typer.Option(help="A ledger or study.toml, for budget.")] = None,
     anchor: option.Anchor = None,
     study: Annotated[str | None, typer.Option(help="A study of that ledger, for budget.")] = None,
-    width: Annotated[int | None, typer.Option(help="Width in pixels.")] = None,
+    width: Annotated[int | None, typer.Option(help="Width in pixels, from 200 to 5,000.")] = None,
     force: option.Force = False,
 ) -> None:
     """Draw a figure about noise, privacy or accuracy. The default file is NAME.svg."""
     from discreet.cli import outputs, terminal
 
-    if name is None and not every:
-        terminal.say(*outputs.figure_names())
-        return
-    ends = tuple(bounds.split(":")) if bounds else None
+    if bounds is not None and bounds.count(":") != 1:
+        raise InvalidParameter(f"--bounds must be LOWER:UPPER, such as 0:120, got {printable(bounds)!r}")
+    ends = None if bounds is None else tuple(bounds.split(":"))
     of_law = {"epsilon": epsilon, "sensitivity": sensitivity, "scales": scale, "law": law}
     of_error = {"n": n, "bounds": ends, "confidence": confidence, "largest": largest}
-    options = {**of_law, **of_error, "study": study, "width": width}
-    if name is None:
+    options = {**of_law, **of_error, "study": study, "width": width, "ledger": ledger}
+    if name is None and every:
         terminal.say(*outputs.draw_all(output, options, force=force))
+    elif name is None:
+        if any(value is not None for value in (output, *options.values())):
+            raise InvalidParameter("figure needs a name before its options; without options it lists the names")
+        terminal.say(*outputs.figure_names())
     elif every:
         raise InvalidParameter(f"figure takes a name or --all, got both: {printable(name)} and --all")
     else:
-        terminal.say(str(outputs.draw(name, output, ledger, anchor, options, force=force)))
+        terminal.say(str(outputs.draw(name, output, options, anchor, force=force)))
 
 
 @app.command()
@@ -321,10 +324,10 @@ def sheet(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write into.")] = ".",
     force: option.Force = False,
 ) -> None:
-    """Write an exercise sheet of the course in Markdown, without solutions, and its key apart from it.
+    """Write an exercise sheet of the course in Markdown, without solutions, and its key to a second file.
 
-    The number decides the numbers in the exercises: sheets less than 20 apart differ in every exercise. Whoever has
-    discreet can make the key of a number.
+    The number of the sheet decides the numbers in its exercises: sheets less than 20 apart differ in every exercise.
+    Anyone who has discreet can make the key to any sheet.
     """
     from discreet.cli import terminal
     from discreet.course.sheet import save

@@ -138,9 +138,7 @@ def figure_names() -> list[str]:
     return [f"{name:<11} {title}" for name, title in titles.items()]
 
 
-def draw(
-    name: str, output: str | None, ledger: str | None, anchor: str | None, options: dict[str, Any], *, force: bool
-) -> Path:
+def draw(name: str, output: str | None, options: dict[str, Any], anchor: str | None = None, *, force: bool) -> Path:
     """Draw the figure of this name into a file; its path."""
     from discreet.cli.ledger import open_ledger
     from discreet.show import figures
@@ -150,6 +148,7 @@ def draw(
     if name not in figures.NAMES:
         names = ", ".join(figure for figure in figures.NAMES if figure != "release")
         raise InvalidParameter(f"figure must be one of {names}, got {quote(name)}")
+    ledger = options.pop("ledger")
     if name == "budget" and ledger is None:
         raise InvalidParameter("figure budget needs --ledger with a study.toml or its ledger")
     target = f"{name}.svg" if output is None else output

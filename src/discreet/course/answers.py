@@ -3,15 +3,14 @@
     number("6/5"), number(np.float64(1.2)), number("73.1 %")            1.2, 1.2, 0.731
     evaluate("√2/(αε)", {"alpha": 0.01, "epsilon": 0.1})                1414.2…
 
-A text is read by a grammar of its own: numbers, the names of the question, + − · / ^, and a few functions. It can run
-no code, so that a lecturer may check what others wrote.
+A text is read by a grammar of its own: numbers, the names of the question, + − · / ^, and a few functions. Factors
+without a sign between them belong together: 1/2ε is 1/(2ε). A text can run no code, so that a lecturer may check what
+others wrote.
 """
 
 from __future__ import annotations
 
-import ast
 import math
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -27,18 +26,13 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
     "max": max,
 }
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
 _NAMES = {"ε": "epsilon", "eps": "epsilon", "α": "alpha", "λ": "scale"}
-"""Other names of an argument; Python reads ϵ as ε."""
+"""Other names of an argument."""
 
-_SIGNS = str.maketrans({"−": "-", "·": "*", "×": "*", "^": "**", "²": "**2"})
+_SIGNS = str.maketrans({"−": "-", "·": "*", "×": "*", "²": "^2 ", "³": "^3 ", "ϵ": "ε"})
 _LONGEST = 200
+_TOKEN = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[α-ω]|[A-Za-z_][A-Za-z0-9_]*|[-+*/^(),√])")
+"""A number, a Greek letter, a word or a sign."""
 
 
 class Unreadable(Exception):
@@ -73,8 +67,13 @@ def _called(function: Callable[..., Any], values: Mapping[str, int | Fraction]) 
         except Exception as error:
             failure = error
             break
+    raise _failed(failure, values) from None
+
+
+def _failed(failure: Exception | None, values: Mapping[str, int | Fraction]) -> Unreadable:
     at = " and ".join(f"{name} = {float(value):g}" for name, value in values.items())
-    raise Unreadable(f"it fails at {at} with {type(failure).__name__}: {failure}") from None
+    words = failure.args[-1] if failure and failure.args else ""
+    return Unreadable(f"it fails{at and ' at '}{at} with {type(failure).__name__}: {words}")
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -96,39 +95,105 @@ def _finite(value: Any) -> float:
 
 def _of_text(text: str, values: Mapping[str, int | Fraction]) -> float:
     plain, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
-    plain = re.sub(r"√\s*([^\W\d]|[\d.]+)", r"sqrt(\1)", plain).replace("√", "sqrt").translate(_SIGNS)
-    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain)
-    plain = re.sub(r"(?<=[\d)])\s*(?=[α-ω]|sqrt)", "*", plain)
-    for name in re.findall(r"([^\W\d]{2,})\s*\*\*", plain):
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain.replace("**", "^").translate(_SIGNS))
+    for name in re.findall(r"([^\W\d]{2,})\s*\^", plain):
         if name not in values and name not in _NAMES:
             raise Unreadable(f"it is not clear of what {name}^… takes a power; write * between the names")
     try:
-        if len(plain) > _LONGEST:
-            raise ValueError
-        value = _value(ast.parse(plain.strip(), mode="eval").body, values)
-        return value / 100 if percent else value
-    except Unreadable:
-        raise
-    except (ArithmeticError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+        value = _Formula(plain, values).value()
+    except (SyntaxError, RecursionError):
         raise Unreadable("that text is not a number or a formula; write it as in 'sqrt(2) * x / (3 + y)'") from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise _failed(error, values) from None
+    return value / 100 if percent else value
 
 
-def _value(node: ast.expr, values: Mapping[str, int | Fraction]) -> float:
-    match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return float(value)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, values)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            found = _OPERATORS[type(op)](_value(left, values), _value(right, values))
-            return float(found)  # a TypeError for the root of a negative number
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return float(_FUNCTIONS[name](*(_value(argument, values) for argument in arguments)))
-        case ast.Call(func=factor, args=[inner], keywords=[]):  # 20(ln d + 1)
-            return _value(factor, values) * _value(inner, values)
-        case ast.Name(id=name):
-            return math.prod(_named(name, values))
-    raise ValueError
+class _Formula:
+    """A text as tokens, which are read from left to right; a SyntaxError where they are no formula."""
+
+    def __init__(self, text: str, values: Mapping[str, int | Fraction]) -> None:
+        self._values, self._tokens, start = values, list[str](), 0
+        while text[start:].strip():
+            token = _TOKEN.match(text, start)
+            if token is None or len(text) > _LONGEST:
+                raise SyntaxError
+            self._tokens.append(token[1])
+            start = token.end()
+        self._tokens.append("")
+
+    def value(self) -> float:
+        found = self._sum()
+        self._need("")
+        return found
+
+    def _sum(self) -> float:
+        found = self._product()
+        while sign := self._take("+", "-"):
+            other = self._product()
+            found = found + other if sign == "+" else found - other
+        return found
+
+    def _product(self) -> float:
+        found = self._factors()
+        while sign := self._take("*", "/"):
+            other = self._factors()
+            found = found * other if sign == "*" else found / other
+        return found
+
+    def _factors(self) -> float:
+        """Factors without a sign between them, as in 2αε(n + 1); two numbers are none."""
+        if self._take("-"):
+            return -self._factors()
+        found = self._power()
+        while self._tokens[0].isidentifier() or self._tokens[0] in ("(", "√"):
+            found *= self._power()
+        return found
+
+    def _power(self) -> float:
+        base, found = self._tokens[0], self._atom()
+        if not self._take("^"):
+            return found
+        closed, exponent = self._tokens[0] == "(", self._exponent()
+        if base == "e" and not closed and self._tokens[0].isidentifier():
+            raise Unreadable("it is not clear where the power of e ends; write e^(…)")
+        return float(found**exponent)  # a TypeError for the root of a negative number
+
+    def _exponent(self) -> float:
+        return -self._exponent() if self._take("-") else self._power()
+
+    def _atom(self) -> float:
+        piece = self._tokens.pop(0)
+        if piece == "(":
+            found = self._sum()
+            self._need(")")
+            return found
+        if piece == "√":
+            return math.sqrt(self._atom())
+        if piece in _FUNCTIONS:
+            return float(_FUNCTIONS[piece](*self._arguments(piece)))
+        if piece.isidentifier():
+            return math.prod(_named(piece, self._values))
+        if not piece or piece in "+-*/^),":
+            raise SyntaxError
+        return float(piece)
+
+    def _arguments(self, function: str) -> list[float]:
+        """What stands in parentheses; ln d is read without them."""
+        if function in ("ln", "log") and self._tokens[0] != "(":
+            return [self._power()]
+        self._need("(")
+        found = [self._sum()]
+        while self._take(","):
+            found.append(self._sum())
+        self._need(")")
+        return found
+
+    def _take(self, *tokens: str) -> str:
+        return self._tokens.pop(0) if self._tokens[0] in tokens else ""
+
+    def _need(self, token: str) -> None:
+        if self._tokens.pop(0) != token:
+            raise SyntaxError
 
 
 def _named(name: str, values: Mapping[str, int | Fraction]) -> Iterator[float]:

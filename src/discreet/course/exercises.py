@@ -56,6 +56,7 @@ def check(
     1.2: not yet; that is how far one person moves the sum
 
     """
+    exercise = exercise if exercise in EXERCISES else str(exercise).upper()  # "a", and 1.5 as a number
     parts = {part.name: part for part in parts_of(exercise, given)}
     if answer is not None:
         if len(parts) > 1:

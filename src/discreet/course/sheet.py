@@ -4,7 +4,7 @@
 
 The numbers of an exercise come from a list of choices in the order of their SHA-256; sheet 7 has the eighth of them. So
 sheets whose numbers differ by less than `PERIOD` differ in every exercise, and the same number gives the same sheet
-everywhere. Whoever has discreet can make the key of a sheet: it is for practice, not for an examination.
+everywhere. Anyone who has discreet can make the key to a sheet: it is for practice, not for an examination.
 
 The library computes the answers of a key from its laws and sensitivities, and not from the formulas of the checks.
 """
@@ -61,6 +61,7 @@ class Task:
 
 def tasks(exercises: Sequence[str] = ()) -> tuple[Task, ...]:
     """The exercises with these names, in the order of the course; all of them if none is named."""
+    exercises = [name.upper() for name in exercises]
     for name in exercises:
         if name not in TASKS:
             raise InvalidParameter(f"exercise must be one of {', '.join(TASKS)}, got {quote(name)}")

@@ -1,10 +1,13 @@
 """Texts, numbers of all libraries and functions become floats, and no text runs code."""
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet.course.answers import Unreadable, evaluate, number
 
@@ -31,6 +34,18 @@ VALUES = {"alpha": Fraction(1, 4), "epsilon": Fraction(1, 2), "n": 3}
         ("2ε", 1),
         ("1e3·n", 3000),
         ("min(1, max(0, n))", 1),
+        ("2n/4", 1.5),
+        ("1/2n", 1 / 6),
+        ("α²(n + 1)²", 1),
+        ("α^2(n + 1)^2", 1),
+        ("4 alpha^2 sinh(epsilon/2)^2", 4 / 16 * math.sinh(0.25) ** 2),
+        ("n(n − 1)/2", 3),
+        ("2^3^2", 512),
+        ("-n^2", -9),
+        ("2n³", 54),
+        ("2e", 2 * math.e),
+        ("20(ln n + 1)", 20 * (math.log(3) + 1)),
+        ("e^-ε/2", math.exp(-0.5) / 2),
     ],
 )
 def test_a_text_is_read_as_it_is_written_by_hand(text, value):
@@ -51,6 +66,14 @@ def test_a_text_is_read_as_it_is_written_by_hand(text, value):
         "1//2",
         "0/0",
         "(-1)^0.5",
+        "2 3",
+        "1.2.3",
+        "(1",
+        "1)",
+        "sinh n",
+        "ln",
+        "n^",
+        "√",
         "1" * 300,
     ],
 )
@@ -59,12 +82,30 @@ def test_any_other_text_is_refused(text):
         evaluate(text, VALUES)
 
 
+def test_a_formula_that_fails_says_where():
+    with pytest.raises(Unreadable, match=r"^it fails at n = 1 and R = 120 with ZeroDivisionError"):
+        evaluate("R/(n − 1)", {"n": 1, "R": 120})
+
+
+@pytest.mark.parametrize("text", ["e^2ε", "e²n"])
+def test_a_power_of_e_without_parentheses_is_asked_about(text):
+    with pytest.raises(Unreadable, match=r"not clear where the power of e ends; write e\^\(…\)"):
+        evaluate(text, VALUES)
+    assert evaluate("e^(2ε)", VALUES) == pytest.approx(math.e)
+
+
 @pytest.mark.parametrize(
     "text", ["().__class__", "__import__('os').system('true')", "9**9**9**9", "exp(" * 90 + ")" * 90]
 )
 def test_no_text_runs_code_or_forever(text):
     with pytest.raises(Unreadable):
         number(text)
+
+
+@given(st.lists(st.sampled_from([*"0123.,eE+-*/^()√²³αε% nRx", "sqrt", "ln", "min", "_", "é"]), max_size=14))
+def test_a_text_is_a_number_or_is_refused_in_words(pieces):
+    with suppress(Unreadable):
+        assert math.isfinite(evaluate("".join(pieces), VALUES))
 
 
 def test_a_function_gets_the_arguments_that_it_can_use():

@@ -98,6 +98,8 @@ RIGHT: list[tuple[str, str, Any, dict[str, Any]]] = [
             ),
             "1/(αε)²",
             "1/(2α·sinh(ε/2))^2",
+            "1/(4 alpha^2 sinh(epsilon/2)^2)",
+            "e^ε/(α²(e^ε − 1)²)",
         )
     ),
     *(("1.6", "response", answer, PEOPLE) for answer in (10**6, 1e6, 999168, "1,000,000")),
@@ -158,8 +160,8 @@ WRONG: list[tuple[str, str, Any, dict[str, Any], str]] = [
     ("norm", "norm", math.nan, {}, "not a finite number"),
     ("norm", "norm", 10**400, {}, "not a finite number"),
     ("norm", "norm", "four", {}, "not of this question"),
-    ("norm", "norm", "__import__('os')", {}, "not of this question"),
-    ("norm", "norm", "9**9**9**9", {}, "not a number or a formula"),
+    ("norm", "norm", "__import__('os')", {}, "not a number or a formula"),
+    ("norm", "norm", "9**9**9**9", {}, "it fails with OverflowError"),
     ("1.2", "average", lambda n, R: R, {}, "moves the sum"),
     ("1.2", "average", lambda n, R: 2 * R / n, {}, "factor of 2"),
     ("1.2", "average", lambda n, R: R / n / 2, {}, "factor of 2"),
@@ -392,6 +394,11 @@ def test_an_open_answer_is_neither_right_nor_wrong():
     assert not verdict.right
     assert repr(check("norm", ...)) == "norm: still to fill in"
     assert check("norm", 4).right
+
+
+def test_an_exercise_may_be_named_by_a_small_letter_or_a_number():
+    assert check("d", [1, 2, 4]).right
+    assert repr(check(1.2, "R/n")) == "1.2: right"
 
 
 @pytest.mark.parametrize(

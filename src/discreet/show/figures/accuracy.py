@@ -50,7 +50,7 @@ def error(
     people, budget, level = exact_count("n", n), exact_epsilon(epsilon), exact_confidence(confidence)
     if isinstance(bounds, str):
         bounds = tuple(part.strip() for part in bounds.split(","))
-    ends, wide = exact_bounds(bounds), exact_count("width", width)
+    ends, wide = exact_bounds(bounds), theme.pixels(width)
 
     def reach(units: int, cost: Fraction) -> float:
         return mean_reach(units, cost, ends, level)
@@ -85,7 +85,7 @@ def mean_reach(people: int, epsilon: Fraction, bounds: Range, level: Fraction) -
 
 def response(*, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH) -> theme.Figure:
     """The root mean square error of a fraction as a function of n: Laplace noise and randomized response."""
-    budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), exact_count("width", width)
+    budget, most, wide = exact_epsilon(epsilon), exact_count("largest", largest, least=10), theme.pixels(width)
     names = ["randomized response: no trusted custodian", "Laplace noise on the exact count"]
     noise = lemma.root_mean_square_error(1 / budget, law="discrete")
     values = [
@@ -104,7 +104,7 @@ def largest(
 ) -> theme.Figure:
     """The largest error of d counts of a histogram as a function of d, beside the error of one count."""
     budget, level = exact_epsilon(epsilon), exact_confidence(confidence)
-    cells, wide = exact_count("most", most, least=10), exact_count("width", width)
+    cells, wide = exact_count("most", most, least=10), theme.pixels(width)
     scale = sensitivity.histogram(bins=2) / budget
     percent = f"{float(level) * 100:g} %"
     curves: dict[str, Callable[[int], float]] = {
@@ -128,7 +128,7 @@ def largest(
 
 def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure:
     """The sensitivity of several statistics as a function of n, for values in [0, 1]."""
-    people, wide, unit = exact_count("most", most, least=10), exact_count("width", width), (0, 1)
+    people, wide, unit = exact_count("most", most, least=10), theme.pixels(width), (0, 1)
     curves: dict[str, Callable[[int], Fraction]] = {
         "histogram": lambda n: sensitivity.histogram(bins=n),
         "maximum, median of an odd n": lambda _: sensitivity.max(bounds=unit),
@@ -140,13 +140,13 @@ def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure
     ]
     paints = [theme.BLACK[0], theme.VERMILION[0], theme.GREEN[0], theme.BLUE[0]]
     chart = _lines(values, "number of people n", "Δ", list(curves), colors=paints)
-    note = "values in [0, 1]; the noise scale is Δ/ε, so the noise vanishes with growing n if Δ does"
+    note = "values in [0, 1]; the noise scale is Δ/ε, so the noise vanishes with Δ"
     return theme.framed(chart, "How much one of n people can change a statistic", note, width=wide, height=280)
 
 
 def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
     """The errors of a plan as a function of its ε, with the plan itself as a point on each curve."""
-    wide, size, titles = exact_count("width", width), plan.size or _GUESS, plan.titles()
+    wide, size, titles = theme.pixels(width), plan.size or _GUESS, plan.titles()
 
     def reaches(cost: Fraction) -> dict[str, float]:
         """The half-widths if the whole plan cost this much; quantiles have none before the release."""

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.errors import InvalidParameter
 from discreet.ledger.chain import Entry, in_epsilon
 from discreet.ledger.ledger import Ledger
-from discreet.parameters import exact_count, quote
+from discreet.parameters import quote
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 from discreet.show.publication import many
@@ -25,7 +25,7 @@ _OTHERS = "others"
 
 def budget(ledger: Ledger, *, study: str | None = None, width: object = theme.WIDTH) -> theme.Figure:
     """ε spent over time under the study's total, and who spent it."""
-    wide, name = exact_count("width", width), study if study is not None else _only(ledger)
+    wide, name = theme.pixels(width), study if study is not None else _only(ledger)
     total = float(ledger.total(name))  # refuses an unknown study
     entries = ledger.entries(name)
     spends = [entry for entry in entries if entry.kind in ("spend", "restore")]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from discreet.draw.laplace import DiscreteLaplace, Laplace
 from discreet.errors import InvalidParameter
-from discreet.parameters import Number, exact, exact_count, exact_epsilon, exact_number, quote
+from discreet.parameters import Number, exact, exact_epsilon, exact_number, quote
 from discreet.show.figures import theme
 from discreet.show.figures.theme import alt
 
@@ -33,7 +33,7 @@ def densities(
     *, scales: Iterable[Number] = (1, 2, 4, 7), law: object = "continuous", width: object = theme.WIDTH
 ) -> theme.Figure:
     """The densities of Lap(λ) for up to five scales λ."""
-    wide, discrete = exact_count("width", width), _is_discrete(law)
+    wide, discrete = theme.pixels(width), _is_discrete(law)
     if isinstance(scales, str):
         scales = [part.strip() for part in scales.split(",")]
     laws = [Laplace(scale) for scale in (scales if isinstance(scales, Iterable) else [scales])]
@@ -65,7 +65,7 @@ def slide(
     *, epsilon: object = 1, sensitivity: object = 1, law: object = "continuous", width: object = theme.WIDTH
 ) -> theme.Figure:
     """Two densities centred Δ apart, and their ratio between e^−ε and e^ε."""
-    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), exact_count("width", width)
+    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), theme.pixels(width)
     if budget > _LARGEST_LOSS:
         raise InvalidParameter(f"epsilon must be at most {_LARGEST_LOSS} to draw the ratio, got {quote(epsilon)}")
     discrete = _is_discrete(law)
@@ -91,7 +91,7 @@ def loss(
     width: object = theme.WIDTH,
 ) -> theme.Figure:
     """The ratio and the privacy loss of each output, and how often the loss exceeds ε at a wrong scale."""
-    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), exact_count("width", width)
+    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), theme.pixels(width)
     discrete, right = _is_discrete(law), delta / budget
     given = right / 2 if scale is None else exact("scale", scale)
     if max(budget, delta / given) > _LARGEST_LOSS:
@@ -141,7 +141,7 @@ def attacker(
     *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
 ) -> theme.Figure:
     """The limits of an attacker's success as functions of ε, with measured pairs (ε, rate) over them."""
-    wide, rates = exact_count("width", width), [_rate_point(pair) for pair in measured]
+    wide, rates = theme.pixels(width), [_rate_point(pair) for pair in measured]
     end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
     if end > 350:
         raise InvalidParameter(f"largest must be at most 350, got {quote(largest)}")

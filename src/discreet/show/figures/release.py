@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.errors import InvalidParameter
 from discreet.formats import shown
-from discreet.parameters import exact_count, quote
+from discreet.parameters import quote
 from discreet.release.answer import Answer
 from discreet.release.release import Cumulative, Histogram, Release, Releases
 from discreet.show.figures import panels, released_table, theme
@@ -39,7 +39,7 @@ def release(
     answer: Answer | Release | Releases, *, column: str | None = None, width: object = theme.WIDTH
 ) -> theme.Figure:
     """The released numbers with their intervals; `column` chooses one of several."""
-    wide = exact_count("width", width)
+    wide = theme.pixels(width)
     match answer:
         case Answer():
             return _draw(released_table.of_answer(answer), column, wide)

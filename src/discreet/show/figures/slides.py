@@ -37,11 +37,14 @@ LECTURE: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
 )
 """File names in the order of the course, each with the figure and its options."""
 
+_FILES = (".svg", ".png", ".pdf", ".html", ".json")
+"""Endings of a single figure: nobody means a folder by them."""
+
 
 def save_all(folder: str | PathLike[str], *, width: object = None, force: bool = False) -> list[Path]:
     """Write every figure of the course into a folder, which is created if needed; the paths of the files."""
     target = Path(folder)
-    if target.exists() and not target.is_dir():
+    if (target.exists() and not target.is_dir()) or target.suffix.lower() in _FILES:
         raise InvalidParameter(f"-o must be a folder with --all, got the file {quote(target.name)}")
     more = {} if width is None else {"width": width}
     charts = {name: figures.make(figure, **options, **more).to_dict() for name, (figure, options) in LECTURE.items()}

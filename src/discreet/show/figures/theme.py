@@ -20,6 +20,7 @@ from textwrap import wrap
 from typing import Any, Literal, TypeAlias
 
 from discreet.errors import InvalidParameter
+from discreet.parameters import exact_count
 
 Figure: TypeAlias = Any  # a chart of altair
 CARD = ("#ffffff", "#16191f")
@@ -41,9 +42,15 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3])
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the converter has the first; the others are as wide
 WIDTH = 520
+NARROWEST, WIDEST = 200, 5_000
 
 CLOCK = {"milliseconds": "%H:%M:%S", "seconds": "%H:%M:%S", "minutes": "%H:%M", "hours": "%H:%M"}
 """Labels of a time axis within a day, without AM and PM."""
+
+
+def pixels(width: object) -> int:
+    """The width of a figure: in less its labels overlap, and more fits no screen."""
+    return exact_count("width", width, least=NARROWEST, most=WIDEST)
 
 
 def _extra(name: str) -> Any:

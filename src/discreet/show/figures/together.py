@@ -26,7 +26,7 @@ _MOST = 8  # most columns of a report: more tables would not fit on a page
 
 def together(*, epsilon: object = 1, sizes: dict[str, int] | None = None, width: object = theme.WIDTH) -> theme.Figure:
     """The error of every table of one and two columns, asked together and one by one."""
-    budget, wide = exact_epsilon(epsilon), exact_count("width", width)
+    budget, wide = exact_epsilon(epsilon), theme.pixels(width)
     columns = SIZES if sizes is None else sizes
     if not 2 <= len(columns) <= _MOST:
         raise InvalidParameter(f"sizes must name 2 to {_MOST} columns with their cells, got {quote(len(columns))}")
