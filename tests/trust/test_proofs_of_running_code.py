@@ -159,7 +159,7 @@ MUTANTS = {
     "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
     "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
     "the noise on totals": (
-        lambda: with_scale(mechanism, "_noisy", 1),
+        lambda: with_scale(mechanism, "noisy_each", 1),
         MOMENTS | {"count", "joint question", "report"},
         SUMS | {"count("},
     ),
@@ -195,7 +195,11 @@ MUTANTS = {
         {"laplace_mechanism"},
         set(),
     ),
-    "the noise of arrays on a tape": (lambda: with_scale_on_tape(mechanism, "_noisy", 1), MOMENTS | {"count"}, set()),
+    "the noise of arrays on a tape": (
+        lambda: with_scale_on_tape(mechanism, "noisy_each", 1),
+        MOMENTS | {"count"},
+        set(),
+    ),
     "the shares of a table": (with_shares_of_a_table, {"joint question"}, SUMS | ASKED_RANKS | {"count("}),
     **{
         f"UnitLimits.{name}": (lambda name=name: halved(UnitLimits, name), statistics, asked)

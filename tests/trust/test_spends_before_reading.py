@@ -31,7 +31,7 @@ STEPS = [
     (DuckDB, "fetch"),
     (DuckDB, "_run"),
     (families, "noisy_columns"),
-    (mechanism, "_noisy"),
+    (mechanism, "noisy_each"),
     (mechanism, "choose"),
     (plan.json, "dumps"),
     (Book, "record"),

@@ -22,7 +22,7 @@ AGES = np.linspace(1, 99, 50)
 STEPS = [
     (array, "moments"),
     (moments, "noisy_columns"),
-    (mechanism, "_noisy"),
+    (mechanism, "noisy_each"),
     (tape.Tape, "written"),
     (Ledger, "record"),
 ]

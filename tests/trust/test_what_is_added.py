@@ -46,8 +46,8 @@ def one_more(found):
     return found + 1
 
 
-def one_more_each(found):
-    return [number + 1 for number in found]
+def one_more_each(columns):
+    return [[int(number) + 1 for number in column] for column in columns]
 
 
 def exchanged(found):
@@ -88,12 +88,12 @@ def missing_as_nought():
 
 def half_of_its_noise():
     """Tables of more than 64 cells with half of their noise."""
-    real = mechanism.noisy
-    return mock.patch.object(
-        mechanism,
-        "noisy",
-        lambda exact, scale, step=1: real(exact, scale / (2 if np.size(exact) > 64 else 1), step),
-    )
+    real = mechanism.noisy_each
+
+    def wrong(columns, scales, steps):
+        return real(columns, [scale / (2 if len(columns[0]) > 64 else 1) for scale in scales], steps)
+
+    return mock.patch.object(mechanism, "noisy_each", wrong)
 
 
 def kept_for_its_scale():
@@ -153,7 +153,7 @@ def in_the_first_part_alone():
 
 TWINS = {
     "questions by relation, unit, condition and groups": missing_as_nought,
-    "columns in memory, of every container": partial(changed, mechanism, "_noisy", one_more_each),
+    "columns in memory, of every container": partial(changed, mechanism, "noisy_each", one_more_each),
     "histograms, cumulative counts, octaves": partial(changed, counts, "noisy_counts", lambda found: found[::-1]),
     "Algorithm 1 on numbers, lists and arrays": partial(changed, laplace_mechanism, "_to_steps", one_more),
     "the textbook's mechanisms": partial(changed, mechanism, "noisy", lambda found: found + 1),
@@ -162,7 +162,7 @@ TWINS = {
     "reports": shifted_columns,
     "profiles": partial(changed, octaves, "noisy_counts", one_more),
     "discoveries": partial(changed, discovery, "kept_keys", lambda keys: keys[1:]),
-    "frames, Parquet and text files as sources": partial(changed, mechanism, "_noisy", one_more_each),
+    "frames, Parquet and text files as sources": partial(changed, mechanism, "noisy_each", one_more_each),
     "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(mock.patch.object, addition, "_is_near", lambda *_: True),
     "answers of few groups, the same in several studies": kept_for_its_scale,
     "terms of a question, bins, units of many rows": three_rows_at_most,

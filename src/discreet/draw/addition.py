@@ -9,7 +9,7 @@ of long arrays into memory of the caller, in int64.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -40,6 +40,11 @@ def noisy(exact: Container, scale: Fraction, step: int = 1) -> Container:
         draws = vector.sample(scale, len(exact)).tolist()
         return [_noisy_one(integer, draw, step) for integer, draw in zip(exact, draws, strict=True)]
     return _noisy_one(exact, vector.draw_one(scale), step)
+
+
+def noisy_each(columns: Sequence[Container], scales: Sequence[Fraction], steps: Sequence[int]) -> list[Container]:
+    """Several columns with noise, each with a scale and a step of its own."""
+    return [noisy(*column) for column in zip(columns, scales, steps, strict=True)]
 
 
 def _noisy_one(exact: int, draw: int, step: int) -> int:

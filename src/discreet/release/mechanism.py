@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.calibrate.grid import Grid, grid_of, public_step
-from discreet.draw.addition import noisy
+from discreet.draw.addition import noisy, noisy_each
 from discreet.draw.choice import Runs, choose, common_unit
 from discreet.draw.coin import Chance, flips
 from discreet.draw.noted import in_order
@@ -92,8 +92,10 @@ def noisy_columns(
     widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]
 
     def draw() -> list[Sequence[int]]:
-        columns = zip(exact.reveal(totals), widened, steps, strict=True)
-        return [_noisy(column, scale, step) for column, scale, step in columns]
+        columns = [_plain(column) for column in exact.reveal(totals)]
+        return [
+            Integers(sums) if isinstance(sums, np.ndarray) else sums for sums in noisy_each(columns, widened, steps)
+        ]
 
     return [
         NoisyColumn(values=values, step=step, scale=scale)
@@ -242,11 +244,9 @@ def public_count(count: Exact[int]) -> int:
     return int(drawn(count.reveal, "public"))
 
 
-def _noisy(totals: Sequence[int], scale: Fraction, step: int) -> Sequence[int]:
-    """The totals of all groups with noise, in the same container; on a tape, a list."""
-    if isinstance(totals, Integers) and not on_tape():
-        return Integers(noisy(totals.array, scale, step))
-    return noisy(list(totals), scale, step)
+def _plain(totals: Sequence[int]) -> Any:
+    """The totals of all groups as an array, if they are many, or else as a list; for a tape always as a list."""
+    return totals.array if isinstance(totals, Integers) and not on_tape() else list(totals)
 
 
 def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:
