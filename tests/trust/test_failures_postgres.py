@@ -18,6 +18,7 @@ from discreet import DiscreetError, EngineFailed, Policy, Study
 from discreet.engines.choose import engine_of
 from discreet.engines.postgres import PostgreSQL
 from discreet.engines.textfiles import Layout
+from discreet.serve.server import open_studies
 from failures import CANARY, REFUSED, listening, told
 from waiting import PATIENCE, wait
 
@@ -292,6 +293,23 @@ def test_a_locked_table_says_so_before_and_after_the_spend(server, tmp_path):
         told(lambda: opened(server, **options), says, code="55P03")
         told(plan.release, says, code="55P03")
         assert study.spent == 0
+
+
+def test_a_server_of_questions_that_waits_for_a_locked_source_at_its_start_says_so(server, tmp_path, monkeypatch):
+    """The table is locked until it is said; a source that stays locked is refused after ten seconds."""
+    monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
+    policy, heard = tmp_path / "t.toml", []
+    columns = "[columns]\nx = { bounds = [0, 9] }\n"
+    policy.write_text(f'source = "{source(server)}"\nepsilon = 1\nversion = "1"\n{columns}')
+    with psycopg.connect(server.address()) as other:
+        other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+
+        def say(words):
+            heard.append(words)
+            other.rollback()
+
+        open_studies([policy], say=say)["t"].close()
+    assert heard[-1].startswith(f"Waiting for the source of {policy}, which did not answer within 0.05 s")
 
 
 GONE = {

@@ -124,7 +124,16 @@ def run(
     from discreet.serve.limits import Limits
     from discreet.serve.operation.log import configure_log, tell
     from discreet.serve.operation.metrics import metrics_key as read_key
-    from discreet.serve.server import PER_ADDRESS, Endpoint, bound, files_of, open_studies, refuse_certificate, server
+    from discreet.serve.server import (
+        PER_ADDRESS,
+        Endpoint,
+        bound,
+        files_of,
+        open_studies,
+        refuse_certificate,
+        server,
+        waiting,
+    )
     from discreet.serve.store import Requests
 
     endpoint = Endpoint(
@@ -159,11 +168,16 @@ def run(
     configure_log(form=log_format)  # type: ignore[arg-type]
     say = partial(tell, "start") if log_format == "json" else partial(typer.echo, err=True)
     access_file, requests_file = files_of(studies, access)
-    tokens = Access(access_file, new=True)
-    if not tokens.names():
+    with waiting(say, f"the tokens in {access_file}"):
+        tokens = Access(access_file, new=True)
+        names = tokens.names()
+    if not names:
         say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
-    served, requests = open_studies(studies, ledger, anchor, time_limit), Requests(requests_file)
-    front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
+    served = open_studies(studies, ledger, anchor, time_limit, say=say)
+    with waiting(say, f"the requests in {requests_file}"):
+        requests = Requests(requests_file)
+    with waiting(say, "the ledgers"):  # which are created now, where there was none
+        front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
     scheme = "https" if certfile else "http"
     say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
     sys.setswitchinterval(_SLICE)
