@@ -82,7 +82,11 @@ UNCONNECTED = {
     "a database called SSL": ({"base": "SSL"}, "has no such database: correct the database", "3D000"),
     "a database called starting up": ({"base": "starting%20up"}, "has no such database: correct", "3D000"),
     "closed database": ({"base": "closed"}, "takes no connections: name another", "55000"),
-    "no right to connect": ({"user": "reader", "base": "shut"}, 'GRANT CONNECT ON DATABASE "shut" TO "reader"', "42501"),
+    "no right to connect": (
+        {"user": "reader", "base": "shut"},
+        'GRANT CONNECT ON DATABASE "shut" TO "reader"',
+        "42501",
+    ),
     "no connection left for a role": ({"user": "few"}, "no connection left: close some, or raise", "53300"),
     "encryption": ({"sslmode": "require"}, "no encrypted connection .*: correct the port, sslmode", "08001"),
     "certificates": ({"sslmode": "verify-full", "sslrootcert": "/nowhere"}, "or the certificates", "08001"),

@@ -1,6 +1,6 @@
 """The promise of a custodian: whose rows they are, which facts are public, and the total ε.
 
-    source      where the data is: a file, a list of files, a folder, a glob, a database, a SELECT, or an object in Python
+    source      where the data is: files, a folder, a glob, a database, a SELECT, or an object in Python
     table       the name of the data in questions; by default the name of the file or table, or "data"
     delimiter   the separator of CSV cells; by default it is guessed from the first line
     encoding    of CSV: "utf-8" (the default), "latin-1" or "windows-1252"
