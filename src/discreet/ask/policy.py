@@ -354,7 +354,7 @@ def _files(items: tuple[object, ...], folder: Path | None) -> tuple[str, ...]:
 def _path_text(path: object) -> str:
     """The text of a str or Path, without code of a subclass of str; code of a Path that fails is refused."""
     try:
-        return str.__str__(path if issubclass(type(path), str) else str(path))  # type: ignore[arg-type]
+        return str.__str__(path if issubclass(type(path), str) else str(path))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: S110 - as in `InMemory`; no `__context__` may hold its error

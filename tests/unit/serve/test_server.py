@@ -65,6 +65,7 @@ def test_a_server_that_waits_for_its_ledger_at_its_start_says_so(tmp_path, monke
 def test_a_server_that_waits_for_its_tokens_at_its_start_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
     monkeypatch.setattr("discreet.serve.store._PATIENCE", 1.0)
+    monkeypatch.setattr("discreet.serve.operation.log.configure_log", lambda **_: None)  # of all tests of this process
     policy = written(tmp_path)
     new_token(policy, "ann", "0.5")
     with closing(sqlite3.connect(tmp_path / "discreet.access", isolation_level=None)) as other, socket.socket() as free:
