@@ -1,6 +1,7 @@
 """Why a PostgreSQL server gives no connection, for sources and for ledgers.
 
 No SQLSTATE says it: libpq gives words alone, which name the host, the user and the database, so they are not passed on.
+Only the GRANT that a role needs names it and the database, so that it can be pasted.
 What a server answers is looked for first, since an address may have several hosts. A server that does not speak English
 is told apart by its network alone.
 """
@@ -28,12 +29,27 @@ def reason_of(error: BaseException) -> Reason:
     for shapes in (_ANSWERS, _CLIENT):
         for shape, words, code in shapes:
             if any(re.match(shape, line) for line in lines):
-                return Reason(words, code)
+                return Reason(_named(words, error), code)
     if any(line.startswith("FATAL") for line in lines):
         return Reason("it refuses the connection: its log says why", "SQLSTATE 08004")
     return Reason(
         "there is no connection to it: see whether it runs, and which firewalls are between", "SQLSTATE 08001"
     )
+
+
+def _named(words: str, error: BaseException) -> str:
+    """The words with the database and the role that were tried; the server has let the role log in, so it is no secret.
+
+    psycopg keeps both, without the password, of a connection that failed.
+    """
+    tried = getattr(error, "pgconn", None)
+    base, role = (getattr(tried, name, None) or b"" for name in ("db", "user"))
+    return words.replace("… TO …", f"{_identifier(base)} TO {_identifier(role)}") if base and role else words
+
+
+def _identifier(name: bytes) -> str:
+    quoted = name.decode("utf-8", "replace").replace('"', '""')
+    return f'"{quoted}"'
 
 
 _OWN = re.compile(
@@ -65,7 +81,7 @@ _ANSWERS: Sequence[tuple[str, str, str]] = tuple(
             "its pg_hba.conf wants another proof of who connects: correct the user, or the line there",
             "28000",
         ),
-        ("permission denied for database", "the role may not connect: GRANT CONNECT ON DATABASE … TO it", "42501"),
+        ("permission denied for database", "the role may not connect: GRANT CONNECT ON DATABASE … TO …", "42501"),
         ("database .* does not exist$", "it has no such database: correct the database in the address", "3D000"),
         (
             "database .* is not currently accepting connections",

@@ -48,6 +48,10 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
 
     told = discreet("ledger", "show", "study.toml", cwd=folder)
     assert told.out.startswith("study: ε 0.2 of 1 spent, 0.8 left\n")
+    with Ledger.open(folder / "study.ledger") as ledger:
+        ledger.spend("r", "a question", "1/3", study="study")
+    added = discreet("ledger", "show", "study.toml", cwd=folder)
+    assert added.out.startswith("study: ε 0.533333334 of 1 spent, 0.466666666 left\n")
     assert [line.split()[0] for line in told.out.splitlines()[2:]] == ["1", "2", "3", "4"]
     assert told.out.splitlines()[3].endswith(QUESTION)
 

@@ -9,6 +9,7 @@ import traceback
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -252,6 +253,24 @@ def test_a_source_that_does_not_say_its_class_is_refused_and_shows_nothing(tmp_p
     with pytest.raises(InvalidParameter, match="the frame cannot be read: its own code failed") as caught:
         study.sql("SELECT avg(age) FROM data", epsilon=1)
     assert_silent(caught.value, "source")
+
+
+@pytest.mark.parametrize("error", [ValueError, Escapes])
+def test_a_path_whose_own_code_fails_is_refused_or_read_without_it(error):
+    def fails(*_):
+        raise error(SPEAKS)
+
+    methods = dict.fromkeys(("__str__", "__repr__", "__fspath__", "__format__", "strip", "startswith"), fails)
+    text, path = type("Text", (str,), methods), type("Place", (type(Path()),), methods)
+    for source in (text("people.csv"), [text("people.csv"), "more.csv"]):
+        policy = discreet.Policy(source=source, epsilon=1, columns={"age": BOUNDS})
+        assert policy.source in ("people.csv", ("people.csv", "more.csv"))
+        assert type(policy.source) in (str, tuple)
+        assert str(SECRET) not in repr(policy)
+    for source in (path("people.csv"), ["more.csv", path("people.csv")]):
+        with pytest.raises(InvalidParameter, match="its path cannot be read: its own code failed") as caught:
+            discreet.Policy(source=source, epsilon=1, columns={"age": BOUNDS})
+        assert_silent(caught.value, "source")
 
 
 @pytest.mark.parametrize("error", [None, ValueError, Escapes])

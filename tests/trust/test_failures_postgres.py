@@ -4,17 +4,21 @@
 
 import itertools
 import os
+import re
 import signal
 import time
 from contextlib import suppress
+from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg import sql
 
-from discreet import EngineFailed, Policy, Study
+from discreet import DiscreetError, EngineFailed, Policy, Study
 from discreet.engines.choose import engine_of
 from discreet.engines.postgres import PostgreSQL
 from discreet.engines.textfiles import Layout
+from discreet.serve.server import open_studies
 from failures import CANARY, REFUSED, listening, told
 from waiting import PATIENCE, wait
 
@@ -78,7 +82,11 @@ UNCONNECTED = {
     "a database called SSL": ({"base": "SSL"}, "has no such database: correct the database", "3D000"),
     "a database called starting up": ({"base": "starting%20up"}, "has no such database: correct", "3D000"),
     "closed database": ({"base": "closed"}, "takes no connections: name another", "55000"),
-    "no right to connect": ({"user": "reader", "base": "shut"}, "GRANT CONNECT ON DATABASE", "42501"),
+    "no right to connect": (
+        {"user": "reader", "base": "shut"},
+        'GRANT CONNECT ON DATABASE "shut" TO "reader"',
+        "42501",
+    ),
     "no connection left for a role": ({"user": "few"}, "no connection left: close some, or raise", "53300"),
     "encryption": ({"sslmode": "require"}, "no encrypted connection .*: correct the port, sslmode", "08001"),
     "certificates": ({"sslmode": "verify-full", "sslrootcert": "/nowhere"}, "or the certificates", "08001"),
@@ -144,7 +152,7 @@ TABLES = {
     "unknown table": ("nothing", "postgres", (), 'must name a table or view that exists, .*got "nothing"'),
     "unknown schema": ("no.thing", "postgres", (), 'must name a table or view that exists, .*got "no"."thing"'),
     "another case": ("T", "postgres", (), 'exists, with its schema and its capitals, got "T"'),
-    "schema": ("hidden.t", "reader", (), "may not use the schema 'hidden': GRANT USAGE on it"),
+    "schema": ("hidden.t", "reader", (), 'may not use the schema "hidden": GRANT USAGE ON SCHEMA "hidden" TO "reader"'),
     "table": ("denied", "reader", (), "may not read the columns 'x', 'name' of .*: GRANT SELECT"),
     "column": ("part", "reader", ("x",), "may not read the column 'x' of .*: GRANT SELECT \\(\"x\"\\)"),
 }
@@ -154,6 +162,36 @@ TABLES = {
 def test_a_table_that_cannot_be_read_is_refused_with_what_to_do(server, situation):
     table, user, columns, says = TABLES[situation]
     told(lambda: opened(server, table, columns, user=user), says, spent=REFUSED)
+
+
+@pytest.mark.parametrize("as_another", [False, True])
+def test_each_grant_that_is_missing_can_be_pasted(server, as_another):
+    """One after the other, for names that must be quoted, until the source opens; also where another role reads."""
+    role, schema, base = (f'{name} "{as_another}' for name in ("Röle", "hidden", "base"))
+    quoted = [sql.Identifier(name).as_string() for name in (role, schema, base)]
+    server.access(*ACCESS, "host all all 127.0.0.1/32 trust")
+    server.execute(f"CREATE ROLE {quoted[0]} LOGIN", f"CREATE DATABASE {quoted[2]}", "SELECT pg_reload_conf()")
+    address = {"user": quote(role), "base": quote(base)}
+    if as_another:
+        server.execute(f"CREATE ROLE visitor LOGIN IN ROLE {quoted[0]}")
+        address |= {"user": "visitor", "options": quote("-c role=" + role.replace(" ", "\\ "))}
+    grants = [
+        f"CONNECT ON DATABASE {quoted[2]}",
+        f"USAGE ON SCHEMA {quoted[1]}",
+        f'SELECT ("A ""b", "c") ON {quoted[1]}."People"',
+    ]
+    with psycopg.connect(server.address(base=quote(base)), autocommit=True) as owner:
+        owner.execute(f'CREATE SCHEMA {quoted[1]}; CREATE TABLE {quoted[1]}."People" AS SELECT 1 AS "A ""b", 2 AS c')
+        owner.execute(f"REVOKE CONNECT ON DATABASE {quoted[2]} FROM public")
+        if as_another:
+            owner.execute(f"GRANT {grants.pop(0)} TO visitor")
+        for grant in grants:
+            with pytest.raises(DiscreetError) as refused:
+                opened(server, f"{schema}.People", **address)
+            pasted = re.search("GRANT .* TO [^;]*", str(refused.value))[0]
+            assert pasted == f"GRANT {grant} TO {quoted[0]}"
+            owner.execute(pasted)
+    assert set(opened(server, f"{schema}.People", **address).schema()) == {'A "b', "c"}
 
 
 def test_a_database_of_another_encoding_is_refused(server):
@@ -261,10 +299,27 @@ def test_a_locked_table_says_so_before_and_after_the_spend(server, tmp_path):
         assert study.spent == 0
 
 
+def test_a_server_of_questions_that_waits_for_a_locked_source_at_its_start_says_so(server, tmp_path, monkeypatch):
+    """The table is locked until it is said; a source that stays locked is refused after ten seconds."""
+    monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
+    policy, heard = tmp_path / "t.toml", []
+    columns = "[columns]\nx = { bounds = [0, 9] }\n"
+    policy.write_text(f'source = "{source(server)}"\nepsilon = 1\nversion = "1"\n{columns}')
+    with psycopg.connect(server.address()) as other:
+        other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+
+        def say(words):
+            heard.append(words)
+            other.rollback()
+
+        open_studies([policy], say=say)["t"].close()
+    assert heard[-1].startswith(f"Waiting for the source of {policy}, which did not answer within 0.05 s")
+
+
 GONE = {
     "table": ("DROP TABLE gone", "the table .* is gone since the study was opened", ""),
     "right": ("REVOKE SELECT ON gone FROM reader", "may not read the column .x. of .*: GRANT SELECT", ""),
-    "schema": ("REVOKE USAGE ON SCHEMA away FROM reader", "may not use the schema of .*: GRANT USAGE", ""),
+    "schema": ("REVOKE USAGE ON SCHEMA away FROM reader", "may not use the schema .*: GRANT USAGE ON SCHEMA", ""),
     "server": (None, "no server listens at its host and port", "ECONNREFUSED"),
 }
 

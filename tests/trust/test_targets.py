@@ -258,6 +258,7 @@ def test_noise_has_the_same_rules(folder):
         ("parts", ["parts/new.csv", "parts/deep/new.csv", "link-to-parts/new.csv"], "new.csv"),
         ("parts/*.csv", ["parts/new.csv", "parts/a.csv"], "parts/new.json"),
         ("**/*.csv", ["new.csv", "parts/deep/new.csv"], "new.json"),
+        (["parts/a.csv", "parts/deep"], ["parts/a.csv", "parts/deep/new.csv"], "parts/b.json"),
         ("SELECT * FROM 'parts/*.csv'", ["parts/new.csv"], "new.csv"),
         ("SELECT * FROM read_csv('parts/a.csv')", ["parts/a.csv"], "new.csv"),
         ("SELECT * FROM 'parts/it''s.csv'", ["parts/it's.csv"], "new.csv"),

@@ -1,6 +1,6 @@
 """The promise of a custodian: whose rows they are, which facts are public, and the total ε.
 
-    source      where the data is: a file, a folder, a glob, a database, a SELECT, or an object in Python
+    source      where the data is: files, a folder, a glob, a database, a SELECT, or an object in Python
     table       the name of the data in questions; by default the name of the file or table, or "data"
     delimiter   the separator of CSV cells; by default it is guessed from the first line
     encoding    of CSV: "utf-8" (the default), "latin-1" or "windows-1252"
@@ -95,7 +95,7 @@ class Policy:
 
     Parameters
     ----------
-    source : path, address, SELECT or frame
+    source : path, list of paths, address, SELECT or frame
         Where the data is.
     epsilon : number or text
         The total privacy budget for this data, for ever.
@@ -120,7 +120,7 @@ class Policy:
 
     """
 
-    source: str | InMemory
+    source: str | tuple[str, ...] | InMemory
     table: str
     delimiter: str | None
     encoding: str | None
@@ -232,16 +232,23 @@ class Policy:
 
     def to_toml(self) -> str:
         """The policy as TOML that `load` reads."""
-        if not isinstance(self.source, str):
+        if isinstance(self.source, InMemory):
             raise InvalidParameter("source: only a path or address can be written to a file; name the data by its path")
         pairs: dict[str, object] = {name: getattr(self, name) for name in _KEYS[:-1]}
         pairs["table"] = None if self.table == table_of(self.source) else self.table
-        if self.folder is not None and Path(self.source).is_relative_to(self.folder):
-            pairs["source"] = str(Path(self.source).relative_to(self.folder))
+        if isinstance(self.source, str):
+            pairs["source"] = self._in_folder(self.source)
+        else:
+            pairs["source"] = tuple(map(self._in_folder, self.source))
         lines = [f"{name} = {toml(value)}" for name, value in pairs.items() if value is not None]
         lines += ["", "[columns]"]
         lines += [f"{json.dumps(name)} = {declared_toml(declared)}" for name, declared in self.columns.items()]
         return "\n".join(lines) + "\n"
+
+    def _in_folder(self, path: str) -> str:
+        """A path as it is written in the file of the policy."""
+        is_in = self.folder is not None and Path(path).is_relative_to(self.folder)
+        return str(Path(path).relative_to(self.folder)) if is_in and self.folder else path
 
     def _fits(self) -> None:
         if self.row_security is not None and not str(self.source).startswith(("postgresql://", "postgres://")):
@@ -318,15 +325,41 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
     return declared
 
 
-def _source(source: object, folder: Path | None) -> str | InMemory:
-    """The source; a relative path becomes relative to the working directory."""
+def _source(source: object, folder: Path | None) -> str | tuple[str, ...] | InMemory:
+    """The source; a relative path becomes relative to the working directory. A list is read once."""
     kind = type(source)  # `isinstance` would run code of the data
-    if source is None or issubclass(kind, bool | int | float | list | Mapping):
+    if source is None or issubclass(kind, bool | int | float | Mapping):
         raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
+    for listing in (list, tuple):
+        if issubclass(kind, listing):
+            return _files(tuple(listing.__iter__(source)), folder)  # type: ignore[arg-type]
     if not issubclass(kind, str | Path):
         return source if kind is InMemory else InMemory(source)  # type: ignore[return-value] # it is an InMemory
-    text = exact_text(_NEEDED["source"], str(source))
+    text = exact_text(_NEEDED["source"], _path_text(source))
     return text if folder is None or is_no_path(text) else str(folder / text)
+
+
+def _files(items: tuple[object, ...], folder: Path | None) -> tuple[str, ...]:
+    """The paths of a source that is a list of files; what else is in a list is not quoted, since it may be data."""
+    if not items or not all(issubclass(type(item), str | Path) for item in items):
+        raise InvalidParameter(
+            'a list must name files, as in ["2023.parquet", "2024.parquet"]; for values, give a table, such as a frame'
+        )
+    paths = tuple(_source(item, folder) for item in items)
+    if any(is_no_path(path) for path in paths if isinstance(path, str)):
+        raise InvalidParameter("a list must name files on this machine, and an address or a SELECT is alone")
+    return paths  # type: ignore[return-value] # of texts and paths they are texts
+
+
+def _path_text(path: object) -> str:
+    """The text of a str or Path, without code of a subclass of str; code of a Path that fails is refused."""
+    try:
+        return str.__str__(path if issubclass(type(path), str) else str(path))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: S110 - as in `InMemory`; no `__context__` may hold its error
+        pass
+    raise InvalidParameter("its path cannot be read: its own code failed; give a text")
 
 
 def table_of(source: object) -> str:

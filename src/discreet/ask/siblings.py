@@ -66,6 +66,8 @@ def _budget(file: Path, keys: dict[str, Any]) -> Identity:
 
 def _identities(source: object, folder: Path) -> set[Identity]:
     """For each file its device, inode and table; for anything else its text."""
+    if isinstance(source, list | tuple):
+        return {identity for path in source if isinstance(path, str) for identity in _identities(path, folder)}
     if not isinstance(source, str):
         return set()
     if is_no_path(source):

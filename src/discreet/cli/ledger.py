@@ -312,9 +312,11 @@ def _sentences(planned: Restoration) -> Iterator[str]:
             yield f"{loss.study}: not in the ledger; the study returns without its promise, and accepts no policy."
         amounts = (loss.charge, loss.spent + loss.charge, loss.total)
         charge, spent, total = map(shown, amounts)
+        entries = "entry is" if loss.forgotten == 1 else "entries are"
+        spends = "spend becomes" if len(loss.void) == 1 else "spends become"
         yield (
-            f"{loss.study}: up to {loss.forgotten:,} entries are lost; ε {charge} is charged, so that {spent} of "
-            f"{total} is spent; {len(loss.void):,} unanswered spends become void."
+            f"{loss.study}: up to {loss.forgotten:,} {entries} lost; ε {charge} is charged, so that {spent} of "
+            f"{total} is spent; {len(loss.void):,} unanswered {spends} void."
         )
         for request, analyst, query in loss.void[:_MOST_VOID]:
             yield f"  void: {request}{f' of {analyst}' if analyst else ''}: {question_text(query)}"

@@ -157,7 +157,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = No
     for study in studies:
         total, spent, left = (of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining))
         owner = study if analyst is None else f"{analyst} in {study}"
-        say(f"{owner}: ε {shown(spent)} of {shown(total)} spent, {left_shown(left)} left", style="bold")
+        say(f"{owner}: ε {left_shown(spent)} of {left_shown(total)} spent, {left_shown(left)} left", style="bold")
         rows = []
         for entry in _entries(ledger, study, analyst):
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""

@@ -204,6 +204,7 @@ class PostgreSQL(SQLEngine):
         if not table:
             raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
         self._address, self._layout, self._table = address, layout, ""
+        self._of_table, self._role = "", ""  # the schema of the table, and who reads it
         self._seconds = layout.time_limit
         self._running: set[psycopg.Connection[Any]] = set()
         self._is_stopped = False  # whether a person has stopped what runs
@@ -304,17 +305,19 @@ class PostgreSQL(SQLEngine):
 
         names = ".".join(_identifier(name) for name in table.split(".", 1))
         with self._connected() as connection:
+            self._role = _identifier(*connection.execute("SELECT CURRENT_USER").fetchall()[0])
             try:
                 rows = connection.execute(_FIND, [names]).fetchall()
             except psycopg.errors.InsufficientPrivilege:
                 rows = None
         if rows is None:
-            schema = table.partition(".")[0]
-            raise InvalidParameter(f"the role of the source may not use the schema {quote(schema)}: GRANT USAGE on it")
+            self._of_table = _identifier(table.partition(".")[0])
+            raise InvalidParameter(self._schema_forbidden())
         if not rows:
             raise InvalidParameter(
                 f"the source must name a table or view that exists, with its schema and its capitals, got {names}"
             )
+        self._of_table = _identifier(rows[0][0])
         return ".".join(map(_identifier, rows[0]))
 
     def _test(self) -> None:
@@ -345,7 +348,11 @@ class PostgreSQL(SQLEngine):
                         if name not in schema
                     }
                     unread |= dict.fromkeys(relation.computed, _COMPUTED)
-                    unread |= {name: _FORBIDDEN for name, _, allowed in found if not allowed}
+                    unread |= {
+                        name: f"the role of the source may not read it: {self._grant([name])}"
+                        for name, _, allowed in found
+                        if not allowed
+                    }
                     return schema, unread, relation
         raise InvalidParameter("the table of the source is being rewritten; try again when that is over")
 
@@ -356,11 +363,17 @@ class PostgreSQL(SQLEngine):
         if not named and len(forbidden) == len(found) and found:
             named = forbidden
         if named:
-            shown = ", ".join(map(_identifier, named))
             raise SourceChanged(
-                f"the role of the source may not read {_these(named)} of {self._table}: "
-                f"GRANT SELECT ({shown}) ON {self._table} TO it"
+                f"the role of the source may not read {_these(named)} of {self._table}: {self._grant(named)}"
             )
+
+    def _grant(self, columns: Sequence[str]) -> str:
+        """The statement that lets the role of the source read columns."""
+        return f"GRANT SELECT ({', '.join(map(_identifier, columns))}) ON {self._table} TO {self._role}"
+
+    def _schema_forbidden(self) -> str:
+        schema = self._of_table
+        return f"the role of the source may not use the schema {schema}: GRANT USAGE ON SCHEMA {schema} TO {self._role}"
 
     def _explained(self, error: Exception) -> Failure | DiscreetError | None:
         """What an error means, by its SQLSTATE; a missing table, column or right is looked up and named."""
@@ -420,7 +433,7 @@ class PostgreSQL(SQLEngine):
             return bool(connection.execute("SELECT 1 WHERE to_regclass($1) IS NOT NULL", [self._table]).fetchall())
         except psycopg.errors.InsufficientPrivilege:
             pass
-        raise SourceChanged(f"the role of the source may not use the schema of {self._table}: GRANT USAGE on it")
+        raise SourceChanged(self._schema_forbidden())
 
     @contextmanager
     def _tables(self, sql: str, keys: pa.Table | None, _stored: str | None) -> Iterator[Iterator[pa.Table]]:
@@ -459,7 +472,6 @@ _COMPUTED = (
     "it is computed when it is read, which may fail on a row; store it (GENERATED ALWAYS AS (…) STORED), or compute it "
     "in a view that is the source"
 )
-_FORBIDDEN = "the role of the source may not read it: GRANT SELECT on it to the role"
 
 
 class _Unconnected(Exception):

@@ -64,10 +64,12 @@ NOTHING = Kept()
 
 
 def kept_source(source: object, folder: Path | None = None) -> Kept:
-    """The files of a policy's source: a file, `file#table`, a folder, a glob, or the files that a SELECT names.
+    """The files of a policy's source: one, a list, `file#table`, a folder, a glob, or those that a SELECT names.
 
     Paths in a SELECT are relative to the folder of the policy, or to the working directory.
     """
+    if isinstance(source, tuple):
+        return sum((kept_source(path, folder) for path in source), NOTHING)
     if not isinstance(source, str) or "://" in source:
         return NOTHING
     path = source.removeprefix("spark:")

@@ -253,8 +253,14 @@ class Front:
     def _owned(self, request: Request) -> Person:
         """The owner of the token, from its file."""
         person = self._access.person(_bearer(request))
-        if person is None:
+        if person is None and "authorization" not in request.headers:
             raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
+        if person is None:
+            raise Refusal(
+                401,
+                "The token is mistyped, unknown, expired or revoked, or was replaced.",
+                "Send the header Authorization: Bearer <your token>, or ask the custodian for a new token.",
+            )
         return person
 
     def _admit(self, request: Request, name: str, standing: Standing) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
@@ -124,7 +125,16 @@ def run(
     from discreet.serve.limits import Limits
     from discreet.serve.operation.log import configure_log, tell
     from discreet.serve.operation.metrics import metrics_key as read_key
-    from discreet.serve.server import PER_ADDRESS, Endpoint, bound, files_of, open_studies, refuse_certificate, server
+    from discreet.serve.server import (
+        PER_ADDRESS,
+        Endpoint,
+        bound,
+        files_of,
+        open_studies,
+        refuse_certificate,
+        server,
+        waiting,
+    )
     from discreet.serve.store import Requests
 
     endpoint = Endpoint(
@@ -155,26 +165,28 @@ def run(
     if log_format not in ("text", "json"):
         raise InvalidParameter(f"log-format must be text or json, got {log_format!r}")
     refuse_certificate(endpoint)
-    monitoring, listener = read_key(metrics_key), bound(endpoint)
-    configure_log(form=log_format)  # type: ignore[arg-type]
-    say = partial(tell, "start") if log_format == "json" else partial(typer.echo, err=True)
-    access_file, requests_file = files_of(studies, access)
-    tokens = Access(access_file, new=True)
-    if not tokens.names():
-        say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
-    served, requests = open_studies(studies, ledger, anchor, time_limit), Requests(requests_file)
-    front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
-    scheme = "https" if certfile else "http"
-    say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
-    sys.setswitchinterval(_SLICE)
-    signal.signal(signal.SIGTERM, _terminate)  # uvicorn raises it again when all requests are answered
-    try:
-        server(front, endpoint=endpoint, limits=limits).run([listener])
-    finally:
-        listener.close()
-        requests.close()
+    monitoring = read_key(metrics_key)
+    with closing(bound(endpoint)) as listener, ExitStack() as opened:
+        configure_log(form=log_format)  # type: ignore[arg-type]
+        say = partial(tell, "start") if log_format == "json" else partial(typer.echo, err=True)
+        access_file, requests_file = files_of(studies, access)
+        with waiting(say, f"the tokens in {access_file}"):
+            tokens = Access(access_file, new=True)
+            names = tokens.names()
+        if not names:
+            say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
+        served = open_studies(studies, ledger, anchor, time_limit, say=say)
         for study in served.values():
-            study.close()
+            opened.enter_context(closing(study))
+        with waiting(say, f"the requests in {requests_file}"):
+            requests = opened.enter_context(closing(Requests(requests_file)))
+        with waiting(say, "the ledgers"):  # which are created now, where there was none
+            front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
+        scheme = "https" if certfile else "http"
+        say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
+        sys.setswitchinterval(_SLICE)
+        signal.signal(signal.SIGTERM, _terminate)  # uvicorn raises it again when all requests are answered
+        server(front, endpoint=endpoint, limits=limits).run([listener])
 
 
 def _terminate(*_: object) -> None:

@@ -17,11 +17,13 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 from pathlib import Path
 from socket import AI_PASSIVE, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from threading import Timer
 from typing import Any, ClassVar
 
 import h11
@@ -58,6 +60,7 @@ _LATE = Refusal(408, "The request did not arrive in time.", "Send it again; noth
 _FULL = Refusal(503, "All connections are in use.", "Try again in a moment; nothing was spent.")
 _FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
 _REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
+_QUIET = 2  # seconds that a server may wait at its start without a word
 PER_ADDRESS = 100  # connections from one address, if the server sees it: many people of an institute may share one
 
 
@@ -95,15 +98,37 @@ class Endpoint:
             )
 
 
+@contextmanager
+def waiting(say: Callable[[str], object], what: str) -> Iterator[None]:
+    """Within the block: say once what the server waits for, if that takes longer than `_QUIET`."""
+    words = f"Waiting for {what}, which did not answer within {_QUIET:g} s: it is slow, or another process uses it."
+    late = Timer(_QUIET, say, [words])
+    late.daemon = True
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
 def open_studies(
-    paths: Sequence[Path], ledger: str | None = None, anchor: str | None = None, time_limit: str | None = None
+    paths: Sequence[Path],
+    ledger: str | None = None,
+    anchor: str | None = None,
+    time_limit: str | None = None,
+    *,
+    say: Callable[[str], object],
 ) -> dict[str, Study]:
+    """The studies by name, with their ledgers and their sources open."""
     studies: dict[str, Study] = {}
     for path in paths:
-        study = open_study(path, ledger=ledger, anchor=anchor, time_limit=time_limit)
+        with waiting(say, f"the ledger of {path}"):
+            study = open_study(path, ledger=ledger, anchor=anchor, time_limit=time_limit)
         if (name := study.name) in studies:
             raise InvalidParameter(f"studies must have different names, got {name!r} twice: rename one of the files")
-        studies[study.name] = study
+        studies[name] = study
+        with waiting(say, f"the source of {path}"):
+            study.schema  # noqa: B018 - kept by the study
     return studies
 
 

@@ -104,6 +104,33 @@ def test_keys_may_be_a_column_of_any_library() -> None:
     assert list(Declared(keys=np.arange(3)).keys) == [0, 1, 2]
 
 
+def test_a_list_of_files_is_read_once_and_written_again(study: Path) -> None:
+    study.write_text(STUDY.replace('"visits.parquet"', '["2023.parquet", "old/2024.parquet"]'))
+    policy, folder = Policy.load(study), study.parent
+    assert policy.source == (str(folder / "2023.parquet"), str(folder / "old/2024.parquet"))
+    study.write_text(policy.to_toml())
+    assert 'source = ["2023.parquet", "old/2024.parquet"]' in study.read_text()
+    assert Policy.load(study) == policy
+    files: list[str | Path] = ["2023.parquet", Path("2024.parquet")]
+    policies = [Policy(source=kind(files), epsilon=1, columns=COLUMNS) for kind in (list, tuple)]
+    files.clear()
+    assert [policy.source for policy in policies] == [("2023.parquet", "2024.parquet")] * 2
+
+
+@pytest.mark.parametrize("listed", [[], (), [7319.5], ["a.csv", 7319], [["a.csv"]], [{"age": 7319}]])
+def test_a_list_of_anything_but_files_is_refused_and_not_shown(listed: object) -> None:
+    with pytest.raises(InvalidParameter, match="source: a list must name files, as in") as refused:
+        Policy(source=listed, epsilon=1, columns=COLUMNS)
+    assert "7319" not in str(refused.value)
+
+
+@pytest.mark.parametrize("odd", ["SELECT 1", "postgresql://me:secret@host/x#t", "spark:people"])
+def test_what_is_no_file_is_in_no_list(odd: str) -> None:
+    with pytest.raises(InvalidParameter, match="an address or a SELECT is alone") as refused:
+        Policy(source=["a.csv", odd], epsilon=1, columns=COLUMNS)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
 def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
     study.write_text(STUDY.replace("visits.parquet", source))

@@ -31,6 +31,15 @@ def test_studies_of_one_file_know_of_each_other(folder, source):
         assert "same data as second.toml: releases add up" in repr(first)
 
 
+def test_a_list_of_files_has_the_data_of_each(folder):
+    pq.write_table(pa.table({"age": [3.0]}), folder / "more.parquet")
+    listed = STUDY.replace('"{}"', '["more.parquet", "people.parquet"]')
+    (folder / "second.toml").write_text(listed.format())
+    with discreet.open(folder / "first.toml") as first, discreet.open(folder / "second.toml") as second:
+        assert (first.siblings, second.siblings) == (("second.toml",), ("first.toml",))
+        assert second.sql("SELECT count(*) AS n FROM data", epsilon="0.5").release()["n"] == [3]
+
+
 def test_tables_of_one_database_are_different_data(tmp_path):
     (tmp_path / "clinic.db").touch()
     for name, source in {"a": "clinic.db#x", "b": "clinic.db#y", "c": "clinic.db#x"}.items():

@@ -27,6 +27,22 @@ def test_a_study_is_described_to_those_who_may_ask(site):
     assert (other["name"], other["allotment"]) == ("other", None)
 
 
+def test_who_sends_a_token_that_does_not_work_is_told_so(site):
+    """In the same words for every such token, and in others without a token."""
+    token = site.tokens["ann"]
+    sent = [None, *(f"Bearer {word}" for word in ("", "x", token[:-1], f"{token}0", token.replace("_", "-"))), token]
+    answers = [
+        site.client(None).get("/studies", headers={} if header is None else {"authorization": header})
+        for header in sent
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    assert answers[0].json()["error"] == "A token is needed."
+    assert {answer.json()["error"] for answer in answers[1:]} == {
+        "The token is mistyped, unknown, expired or revoked, or was replaced."
+    }
+    assert site.client("ann").get("/studies").status_code == 200
+
+
 def test_a_plan_is_what_the_study_says(site):
     content = site.client().post("/plan", json=body(request_id=None, size=100)).json()
     plan = site.study.sql(BY_COUNTY, epsilon="0.1", size=100)

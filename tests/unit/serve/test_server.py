@@ -1,15 +1,20 @@
+import fcntl
 import itertools
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
+import discreet
 from discreet.errors import InvalidParameter
 from discreet.serve.address import is_local
+from discreet.serve.command import app
 from discreet.serve.server import Endpoint, open_studies
-from serving import QUICK, clock_of, running, served, written
+from serving import QUICK, clock_of, new_token, running, served, written
 from waiting import PATIENCE, wait
 
 HASTY = replace(QUICK, patience=5.0)
@@ -33,7 +38,44 @@ def test_a_certificate_needs_its_key(tmp_path):
 def test_two_studies_of_one_name_are_refused(tmp_path):
     policy = written(tmp_path)
     with pytest.raises(InvalidParameter, match="twice"):
-        open_studies([policy, policy])
+        open_studies([policy, policy], say=print)
+
+
+def test_a_server_that_waits_for_its_ledger_at_its_start_says_so(tmp_path, monkeypatch):
+    """The lock is held until the server says what it waits for; without a lock it says nothing."""
+    monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
+    policy, heard = written(tmp_path), []
+    with discreet.open(policy) as study:
+        assert study.ledger.total("people") == 1
+    with (tmp_path / "people.ledger.lock").open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        def say(words: str) -> None:
+            heard.append(words)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+        open_studies([policy], say=say)["people"].close()
+    assert heard[0].startswith(f"Waiting for the ledger of {policy}, which did not answer within 0.05 s")
+    monkeypatch.setattr("discreet.serve.server._QUIET", PATIENCE)
+    heard.clear()
+    open_studies([policy], say=heard.append)["people"].close()
+    assert not heard
+
+
+def test_a_server_that_waits_for_its_tokens_at_its_start_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
+    monkeypatch.setattr("discreet.serve.store._PATIENCE", 1.0)
+    monkeypatch.setattr("discreet.serve.operation.log.configure_log", lambda **_: None)  # of all tests of this process
+    policy = written(tmp_path)
+    new_token(policy, "ann", "0.5")
+    with closing(sqlite3.connect(tmp_path / "discreet.access", isolation_level=None)) as other, socket.socket() as free:
+        other.execute("BEGIN EXCLUSIVE")
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in `serving.process`
+        free.bind(("127.0.0.1", 0))
+        ended = CliRunner().invoke(app, ["run", str(policy), "--port", str(free.getsockname()[1])])
+    words = f"Waiting for the tokens in {tmp_path / 'discreet.access'}, which did not answer"
+    assert words in ended.output
+    assert "is busy" in str(ended.exception)
 
 
 @pytest.fixture(scope="module")
