@@ -38,7 +38,8 @@ values midway between two points of a grid, and `precision = 1` with fractions. 
 
 - **What is covered** is the statistic of the values within their bounds, before they are rounded to the grid. There are
   two exceptions. A sum alone, whose number of values is private, says in its plan and its answer that rounding is left
-  out: in its cells, marked †, it is the sum of the rounded values, as in a formula with such a sum. A cumulative count (`cdf`) counts rounded values.
+  out: in its cells, marked †, it is the sum of the rounded values, as in a formula with such a sum. A cumulative count
+  (`cdf`) counts rounded values.
 - **Of vectors** the worst part counts; the bands of nine quantiles and of `cdf` hold together.
 - **A formula of two released numbers** in SQL, such as `sum(x) / count(x)`, has the extremes over both intervals. It
   holds whenever both do: with two numbers of 95 % in at least 90 %, and that is what its row is judged by. Ask with
@@ -50,9 +51,9 @@ values midway between two points of a grid, and `precision = 1` with fractions. 
 "array" is `discreet.mean(x, …)` and the like; floats that are missing are dropped. "n public" replaces missing values
 instead, under change-one. "units" has two rows for each unit. A report has this one table.
 
-A row fails if, for one of its trials, the upper Clopper–Pearson bound of the coverage lies below the confidence, at 10⁻⁶
-over the whole table. **No row fails.** That does not show that every interval holds: the lowest of many estimates lies
-below the true coverage, and how much a trial can show depends on its releases.
+A row fails if, for one of its trials, the upper Clopper–Pearson bound of the coverage lies below the confidence, at
+10⁻⁶ over the whole table. **No row fails.** That does not show that every interval holds: the lowest of many estimates
+lies below the true coverage, and how much a trial can show depends on its releases.
 
 | releases of a trial | an estimate that would fail lies below | for |
 |---|---|---|
