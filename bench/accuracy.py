@@ -1,7 +1,8 @@
 """Errors beside theory, the textbook and OpenDP, and the speed of the exact answers beside numpy's.
 
-An error is the root mean square, over many runs, of the released number minus the exact statistic of the same data:
-the noise alone, not the sampling of people. Every method gets the same data, the same ε and the same relation.
+An error is the root mean square, over many runs, of the released number minus the exact statistic
+of the same data: the noise alone, not the sampling of people. Every method gets the same data, the
+same ε and the same relation.
 """
 
 import math
@@ -25,7 +26,9 @@ EPSILONS = (Fraction(1), Fraction(1, 10))
 RELATIONS = ("change-one", "add-remove")
 SHAPES = ((2, 2), (2, 5), (2, 8))
 DATA_SETS = 10
-"""The runs are spread over so many data sets: where a quantile falls into a gap of one of them, its error is larger."""
+"""The runs are spread over so many data sets: where a quantile falls into a gap of one of them, its
+error is larger.
+"""
 BINS = 20
 
 Shape = tuple[int, int]
@@ -55,7 +58,9 @@ class Case:
 
     def ask(self, statistic: str, *data: Any, **options: Any) -> Any:
         """What discreet releases."""
-        found = getattr(discreet, statistic)(*data, epsilon=self.epsilon, neighbors=self.neighbors, **options)
+        found = getattr(discreet, statistic)(
+            *data, epsilon=self.epsilon, neighbors=self.neighbors, **options
+        )
         return found.value
 
     def near(self, statistic: str, *share: Any, **options: Any) -> Any:
@@ -64,7 +69,9 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """How to ask for one statistic, what it truly is, and what its error should be to first order in 1/nε."""
+    """How to ask for one statistic, what it truly is, and what its error should be to first order
+    in 1/nε.
+    """
 
     exact: Callable[[Case], Any]
     ours: Callable[..., Any]
@@ -73,7 +80,9 @@ class Statistic:
     textbook: tuple[str, ...] = ()
     """The relations in which the textbook's form is another one than ours, and exists."""
     runs: int = 2000
-    """A root mean square over k runs of Laplace noise is itself off by √(5/4k): 2.5 % for 2000, 5.6 % for 400."""
+    """A root mean square over k runs of Laplace noise is itself off by √(5/4k): 2.5 % for 2000, 5.6
+    % for 400.
+    """
 
 
 def whole(case: Case, sensitivity: int = 1) -> float:
@@ -94,7 +103,9 @@ def variance_theory(case: Case) -> float:
 
 
 def rank_theory(q: float, case: Case) -> float:
-    """Laplace noise of scale 2/ε ranks (2·max(q, 1−q)/ε under add-remove), by the density at the quantile."""
+    """Laplace noise of scale 2/ε ranks (2·max(q, 1−q)/ε under add-remove), by the density at the
+    quantile.
+    """
     ranks = case.once * (2 if case.changed else 2 * max(q, 1 - q))
     return ranks / case.data.size * widening(case.shape, q)
 
@@ -205,12 +216,25 @@ def error(statistic: Statistic, data_sets: list[Case], answer: Callable[[Case], 
     squares = []
     for case in data_sets:
         release, exact = answer(case), statistic.exact(case)
-        squares += [np.mean(np.square(np.asarray(release()) - exact)) for _ in range(statistic.runs // DATA_SETS)]
+        squares += [
+            np.mean(np.square(np.asarray(release()) - exact))
+            for _ in range(statistic.runs // DATA_SETS)
+        ]
     return math.sqrt(np.mean(squares))
 
 
 def errors(n: int, epsilon: Fraction) -> str:
-    headings = ["statistic", "relation", "discreet", "theory", "of theory", "textbook", "gain", "OpenDP", "gain"]
+    headings = [
+        "statistic",
+        "relation",
+        "discreet",
+        "theory",
+        "of theory",
+        "textbook",
+        "gain",
+        "OpenDP",
+        "gain",
+    ]
     rows = [
         row(name, statistic, cases(n, epsilon, relation))
         for name, statistic in STATISTICS.items()
@@ -256,7 +280,15 @@ def goals() -> str:
     rows = []
     for name, n, relation, goal in GOALS:
         found = [gain(STATISTICS[name], cases(n, Fraction(1), relation, shape)) for shape in SHAPES]
-        rows.append([name, f"{n:,}", relation, f"{goal} ×", *(f"{times(one)}{passed(one >= goal)}" for one in found)])
+        rows.append(
+            [
+                name,
+                f"{n:,}",
+                relation,
+                f"{goal} ×",
+                *(f"{times(one)}{passed(one >= goal)}" for one in found),
+            ]
+        )
     headings = ["statistic", "n", "relation", "goal", *(f"beta{shape}" for shape in SHAPES)]
     return table("Gain over the textbook's form, ε = 1", headings, rows)
 
@@ -303,9 +335,19 @@ def speeds() -> str:
     ):
         ours, plain = found[name], found[f"numpy.{name}"]
         wanted = "" if goal is None else f"{goal} × at most{passed(ours <= goal * plain)}"
-        rows.append([label, f"{ours * 1e3:.3g} ms", f"{plain * 1e3:.3g} ms", f"**{ours / plain:.2f} ×**", wanted])
+        rows.append(
+            [
+                label,
+                f"{ours * 1e3:.3g} ms",
+                f"{plain * 1e3:.3g} ms",
+                f"**{ours / plain:.2f} ×**",
+                wanted,
+            ]
+        )
     rows.append(["choice among 10⁶ cells", f"{found['choose'] * 1e3:.3g} ms", "", "", ""])
-    return table("Speed, 10⁷ doubles", ["call", "discreet", "numpy", "discreet / numpy", "goal"], rows)
+    return table(
+        "Speed, 10⁷ doubles", ["call", "discreet", "numpy", "discreet / numpy", "goal"], rows
+    )
 
 
 if __name__ == "__main__":

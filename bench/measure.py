@@ -13,7 +13,9 @@ def best(work: Callable[[], object]) -> float:
 
 
 def fastest(works: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
-    """The best time of each work, all of them in turn in every round, so that they share the machine's mood."""
+    """The best time of each work, all of them in turn in every round, so that they share the
+    machine's mood.
+    """
     times = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():
@@ -29,6 +31,12 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def high_water() -> int:
-    """The peak of memory of this process, in bytes; getrusage would tell that of its parent, if it was larger."""
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    """The peak of memory of this process, in bytes; getrusage would tell that of its parent, if it
+    was larger.
+    """
+    [line] = [
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    ]
     return int(line.split()[1]) * 1024

@@ -16,7 +16,8 @@ from discreet.draw.vector import fill
 SCALES = (Fraction(1, 2), Fraction(1), Fraction(10), Fraction(1000), Fraction(2**20))
 SIZES = (1, 1_000, 10**7)
 WITHOUT_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
-"""What numpy 2.4 calls its code for AVX-512; features that the machine does not have are left out."""
+"""What numpy 2.4 calls its code for AVX-512; features that the machine does not have are left out.
+"""
 
 
 def main() -> None:
@@ -55,7 +56,10 @@ def draws() -> str:
 def over_numpy(scale: Fraction) -> float:
     """How many times as fast as numpy 10⁷ draws are, on one thread."""
     rng, out = np.random.default_rng(), np.empty(10**7, np.int64)
-    works = {"numpy": lambda: rng.laplace(0, float(scale), out.size), "one": lambda: fill(out, scale, threads=1)}
+    works = {
+        "numpy": lambda: rng.laplace(0, float(scale), out.size),
+        "one": lambda: fill(out, scale, threads=1),
+    }
     times = fastest(works, rounds=5)
     return times["numpy"] / times["one"]
 
@@ -64,21 +68,32 @@ def vector_units() -> str:
     """10⁷ draws on one thread over numpy, in processes of which numpy may use AVX-512 and may not."""
     from numpy._core._multiarray_umath import __cpu_features__ as features
 
-    here = [name for name in WITHOUT_AVX512["NPY_DISABLE_CPU_FEATURES"].split() if features.get(name)]
-    kinds = {"with AVX-512": {}, "without": {"NPY_DISABLE_CPU_FEATURES": " ".join(here)}} if here else {"without": {}}
+    here = [
+        name for name in WITHOUT_AVX512["NPY_DISABLE_CPU_FEATURES"].split() if features.get(name)
+    ]
+    kinds = (
+        {"with AVX-512": {}, "without": {"NPY_DISABLE_CPU_FEATURES": " ".join(here)}}
+        if here
+        else {"without": {}}
+    )
     rows = []
     for kind, environment in kinds.items():
         command = [sys.executable, "-m", "bench.noise", "ratios"]
-        told = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
+        told = subprocess.run(
+            command, env={**os.environ, **environment}, check=True, capture_output=True, text=True
+        )
         rows.append([kind, *(f"{ratio} ×" for ratio in told.stdout.split())])
-    return table("10⁷ draws on one thread, over numpy", ["numpy's vector units", *map(str, SCALES)], rows)
+    return table(
+        "10⁷ draws on one thread, over numpy", ["numpy's vector units", *map(str, SCALES)], rows
+    )
 
 
 def row(scale: Fraction, size: int) -> list[str]:
     rng, stream = np.random.default_rng(), Keystream()
     out = np.empty(size, np.int64)
     repeat = max(1, 3000 // size)
-    # OpenDP is so much slower that ten million draws would take minutes: it draws fewer, counted per draw
+    # OpenDP is so much slower that ten million draws would take minutes: it draws fewer, counted
+    # per draw
     share = min(size, 20_000)
     measurement, zeros = opendp_draw(scale, share)
     works = {
@@ -88,7 +103,9 @@ def row(scale: Fraction, size: int) -> list[str]:
         "sample": lambda: discreet.DiscreteLaplace(scale).sample(size),
         "aes": lambda: stream.fill(out),
     }
-    times = {name: (lambda work=work: [work() for _ in range(repeat)]) for name, work in works.items()}
+    times = {
+        name: lambda work=work: [work() for _ in range(repeat)] for name, work in works.items()
+    }
     found = fastest(times, rounds=9 if size > 10**6 else 15)
     each = {name: seconds / repeat / size for name, seconds in found.items()}
     peer = fastest({"opendp": lambda: measurement(zeros)}, rounds=2)["opendp"] / share
@@ -129,8 +146,12 @@ def calls() -> str:
     one = fastest({"int": ours, "float": ours_float, "opendp": theirs}, rounds=7)
     many = fastest(
         {
-            "int": lambda: discreet.laplace_mechanism(answer, sensitivity=1, epsilon="0.1", out=answer),
-            "float": lambda: discreet.laplace_mechanism(reals, sensitivity=1, epsilon="0.1", changes=1, out=reals),
+            "int": lambda: discreet.laplace_mechanism(
+                answer, sensitivity=1, epsilon="0.1", out=answer
+            ),
+            "float": lambda: discreet.laplace_mechanism(
+                reals, sensitivity=1, epsilon="0.1", changes=1, out=reals
+            ),
             "numpy": lambda: np.add(reals, rng.laplace(0, 10, reals.size), out=reals),
         },
         rounds=5,
@@ -150,8 +171,16 @@ def calls() -> str:
             f"{one['float'] / repeat * 1e6:.1f} µs",
             f"{one['opendp'] / one['float']:.0f} × faster than OpenDP",
         ],
-        ["10⁷ integers in place, all cores", "", f"{many['numpy'] / many['int']:.1f} × numpy's `x + laplace`"],
-        ["10⁷ floats in place, all cores", "", f"{many['numpy'] / many['float']:.1f} × numpy's `x + laplace`"],
+        [
+            "10⁷ integers in place, all cores",
+            "",
+            f"{many['numpy'] / many['int']:.1f} × numpy's `x + laplace`",
+        ],
+        [
+            "10⁷ floats in place, all cores",
+            "",
+            f"{many['numpy'] / many['float']:.1f} × numpy's `x + laplace`",
+        ],
         ["memory beyond the output, one thread", f"{peak:.1f} MiB", "goal: 16 MiB at most"],
     ]
     return table("`laplace_mechanism`", ["call", "cost", "beside"], rows)
@@ -161,9 +190,14 @@ def start() -> str:
     def run(code: str):
         return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 
-    found = fastest({"pass": run("pass"), "numpy": run("import numpy"), "discreet": run("import discreet")}, rounds=9)
+    found = fastest(
+        {"pass": run("pass"), "numpy": run("import numpy"), "discreet": run("import discreet")},
+        rounds=9,
+    )
     ratio = (found["discreet"] - found["pass"]) / (found["numpy"] - found["pass"])
-    return table("Import", ["import", "beside"], [["`import discreet`", f"{ratio:.2f} × `import numpy`"]])
+    return table(
+        "Import", ["import", "beside"], [["`import discreet`", f"{ratio:.2f} × `import numpy`"]]
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 CANDIDATES = 1024
-"""OpenDP's quantile chooses among listed values; of 256, 1,024, 8,192 and 32,768 these served it best."""
+"""OpenDP's quantile chooses among listed values; of 256, 1,024, 8,192 and 32,768 these served it
+best.
+"""
 
 Answer = Callable[[], Any]
 
@@ -19,15 +21,20 @@ def granted(spent: float, epsilon: float) -> None:
 
 
 class OpenDP:
-    """Answers about values in [0, 1]; each is the noise alone, drawn anew, on an aggregate computed once."""
+    """Answers about values in [0, 1]; each is the noise alone, drawn anew, on an aggregate computed
+    once.
+    """
 
-    def __init__(self, values: np.ndarray, truths: np.ndarray, *, epsilon: float, public_size: bool) -> None:
+    def __init__(
+        self, values: np.ndarray, truths: np.ndarray, *, epsilon: float, public_size: bool
+    ) -> None:
         import opendp.prelude as dp
 
         dp.enable_features("contrib")
         self.dp, self.epsilon, self.public_size = dp, epsilon, public_size
         self.values, self.truths = values.tolist(), truths.astype(int).tolist()
-        # where the size is declared, one changed record is two in OpenDP's distance: one out, one in
+        # where the size is declared, one changed record is two in OpenDP's distance: one out, one
+        # in
         size, self.moved = (values.size, 2) if public_size else (None, 1)
         near = dp.symmetric_distance()
         self.reals = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=size), near
@@ -37,7 +44,8 @@ class OpenDP:
     def noisy(self, exact: Any, values: list[Any], share: float = 1) -> Answer:
         """An aggregate with Laplace noise, for a share of ε."""
         epsilon = self.epsilon * share
-        scale = float(exact.map(self.moved)) / epsilon * (1 + 1e-9)  # a little more, for OpenDP's own rounding
+        # a little more, for OpenDP's own rounding
+        scale = float(exact.map(self.moved)) / epsilon * (1 + 1e-9)
         noise = self.dp.m.make_laplace(exact.output_domain, exact.output_metric, scale=scale)
         granted((exact >> noise).map(self.moved), epsilon)
         answer = exact(values)
@@ -85,20 +93,30 @@ class OpenDP:
         return lambda: choice(self.values)
 
     def drawn_quantile(self, q: float, candidates: int, farthest: float) -> Answer:
-        """The same on scores that were computed once, of the candidates that have a chance of e^−farthest."""
+        """The same on scores that were computed once, of the candidates that have a chance of
+        e^−farthest.
+        """
         points, sorted_ = (np.arange(candidates) + 0.5) / candidates, np.sort(self.values)
         below, above = (np.searchsorted(sorted_, points, side) for side in ("left", "right"))
         gaps = np.abs((1 - q) * below - q * (sorted_.size - above)) * self.epsilon / 2
         near = points[gaps <= gaps.min() + farthest]
-        scores = self.dp.t.make_quantile_score_candidates(*self.reals, candidates=near.tolist(), alpha=q)
+        scores = self.dp.t.make_quantile_score_candidates(
+            *self.reals, candidates=near.tolist(), alpha=q
+        )
         scale = 2.0 * float(scores.map(self.moved)) / self.epsilon * (1 + 1e-9)
         choice = self.dp.m.make_noisy_max(
-            scores.output_domain, scores.output_metric, self.dp.max_divergence(), scale=scale, negate=True
+            scores.output_domain,
+            scores.output_metric,
+            self.dp.max_divergence(),
+            scale=scale,
+            negate=True,
         )
         granted((scores >> choice).map(self.moved), self.epsilon)
         known = scores(self.values)
         return lambda: float(near[choice(known)])
 
     def histogram(self, bins: int) -> Answer:
-        found = self.dp.t.make_count_by_categories(*self.cells, categories=list(range(bins)), null_category=False)
+        found = self.dp.t.make_count_by_categories(
+            *self.cells, categories=list(range(bins)), null_category=False
+        )
         return self.noisy(found, [min(int(value * bins), bins - 1) for value in self.values])

@@ -1,4 +1,5 @@
-"""The processor time of every shape of `bench.shapes`, beside the steps that it was computed to take.
+"""The processor time of every shape of `bench.shapes`, beside the steps that it was computed to
+take.
 
 Processor time of this process, and hardly changed by other work on the machine.
 """
@@ -49,10 +50,22 @@ def main() -> None:
             for family, shapes in FAMILIES.items()
         }
     rows = sorted((row for family in found.values() for row in family), key=lambda row: -row[0])
-    title = f"Free plans: {len(rows)} shapes, the largest {rows[0][0]:.2f} s; at most {MOST:,} steps"
-    headings = ["shapes", "number", "largest time of a plan", "its steps", "too much", "largest time of a refusal"]
+    title = (
+        f"Free plans: {len(rows)} shapes, the largest {rows[0][0]:.2f} s; at most {MOST:,} steps"
+    )
+    headings = [
+        "shapes",
+        "number",
+        "largest time of a plan",
+        "its steps",
+        "too much",
+        "largest time of a refusal",
+    ]
     print(table(title, headings, [_line(family, of) for family, of in found.items()]))
-    lines = [[shape.name, shape.kind, shape.study, f"{seconds:.2f} s", steps] for seconds, steps, shape in rows]
+    lines = [
+        [shape.name, shape.kind, shape.study, f"{seconds:.2f} s", steps]
+        for seconds, steps, shape in rows
+    ]
     print(table("Each shape", ["shape", "kind", "study", "processor time", "steps"], lines))
 
 
@@ -63,7 +76,13 @@ def _line(family: str, rows: list[tuple[float, str, Shape]]) -> list[str]:
     seconds, steps, shape = max(plans, key=lambda row: row[0])
     planned = [f"{seconds:.2f} s ({shape.name})", steps if steps != "0" else "–"]
     much = sum(row[1] == "too much" for row in rows)
-    return [family, str(len(rows)), *planned, str(much), f"{max(refusals):.2f} s" if refusals else "–"]
+    return [
+        family,
+        str(len(rows)),
+        *planned,
+        str(much),
+        f"{max(refusals):.2f} s" if refusals else "–",
+    ]
 
 
 if __name__ == "__main__":

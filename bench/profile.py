@@ -1,13 +1,17 @@
-"""Bounds that nobody knew: the mean that follows, beside Google's rule, and how far they lie outside the data.
+"""Bounds that nobody knew: the mean that follows, beside Google's rule, and how far they lie
+outside the data.
 
     perfect     all of ε for the mean, between the smallest and the largest value
     discreet    a part of ε for `discreet.bounds`, the rest for the mean between these bounds
-    Google      the same with the rule of its library for approximate bounds [WZLDSG20], written again after
-                cc/algorithms/approx-bounds.h: 2,047 octaves of each sign from the smallest double on, Laplace noise of
-                scale 1/ε, the outermost bins at or above a threshold that empty bins all stay below with a probability
-                of 1 − 10⁻⁹; where none is, 1 − 10⁻⁸ and so on, down to 1 − 10⁻⁶
+    Google      the same with the rule of its library for approximate bounds [WZLDSG20], written
+                again after
+                cc/algorithms/approx-bounds.h: 2,047 octaves of each sign from the smallest double
+                on, Laplace noise of scale 1/ε, the outermost bins at or above a threshold that
+                empty bins all stay below with a probability of 1 − 10⁻⁹; where none is, 1 − 10⁻⁸
+                and so on, down to 1 − 10⁻⁶
 
-All means are discreet's, under add-remove. A setting counts where at most half of the runs found no bounds.
+All means are discreet's, under add-remove. A setting counts where at most half of the runs found no
+bounds.
 """
 
 from __future__ import annotations
@@ -56,7 +60,9 @@ class Google:
         self.rng = rng
 
     def bounds(self, epsilon: Fraction) -> Bounds:
-        positive, negative = (counts + self.rng.laplace(0, 1 / float(epsilon), BINS) for counts in self.counts)
+        positive, negative = (
+            counts + self.rng.laplace(0, 1 / float(epsilon), BINS) for counts in self.counts
+        )
         for failure in (1e-9, 1e-8, 1e-7):  # the next is not above 1 − 10⁻⁶
             empty = -math.expm1(math.log1p(-failure) / (2 * BINS))
             threshold = -math.log(2 * empty) / float(epsilon)
@@ -77,11 +83,21 @@ def error(x: np.ndarray, bounds: Bounds, epsilon: Fraction) -> float | None:
     if bounds is None or not bounds[0] < bounds[1]:
         return None
     limited = tuple(math.copysign(max(abs(end), 1e-300), end) if end else 0 for end in bounds)
-    return float(discreet.mean(x, bounds=limited, epsilon=epsilon, neighbors="add-remove").value - x.mean()) ** 2
+    return (
+        float(
+            discreet.mean(x, bounds=limited, epsilon=epsilon, neighbors="add-remove").value
+            - x.mean()
+        )
+        ** 2
+    )
 
 
-def setting(column: str, n: int, epsilon: Fraction, number: int) -> dict[str, tuple[float | None, float]]:
-    """For each way the RMSE over that with perfect bounds, or None; and the share of runs without bounds."""
+def setting(
+    column: str, n: int, epsilon: Fraction, number: int
+) -> dict[str, tuple[float | None, float]]:
+    """For each way the RMSE over that with perfect bounds, or None; and the share of runs without
+    bounds.
+    """
     rng = np.random.default_rng(number)
     x = COLUMNS[column](rng, n)
     google, fifth, half = Google(x, rng), Fraction(1, 5), Fraction(1, 2)
@@ -101,12 +117,16 @@ def setting(column: str, n: int, epsilon: Fraction, number: int) -> dict[str, tu
 
 
 def outside(x: np.ndarray, bounds: tuple[float, float]) -> float:
-    """How many octaves a bound lies outside those of the data, on its worse side; a wrong sign is infinitely many."""
+    """How many octaves a bound lies outside those of the data, on its worse side; a wrong sign is
+    infinitely many.
+    """
     worst = 0.0
     for far, sign in ((x.max(), 1), (-x.min(), -1)):
         bound = sign * bounds[sign == 1]
         if bound > 0:
-            worst = max(worst, math.log2(bound) - math.floor(math.log2(far)) - 1 if far > 0 else math.inf)
+            worst = max(
+                worst, math.log2(bound) - math.floor(math.log2(far)) - 1 if far > 0 else math.inf
+            )
     return worst
 
 
@@ -117,7 +137,9 @@ def mean_of(values: list[float]) -> str:
 def main() -> None:
     settings = {
         (column, n, epsilon): setting(column, n, epsilon, number)
-        for number, (column, n, epsilon) in enumerate((c, n, e) for c in COLUMNS for n in SIZES for e in EPSILONS)
+        for number, (column, n, epsilon) in enumerate(
+            (c, n, e) for c in COLUMNS for n in SIZES for e in EPSILONS
+        )
     }
     ways = list(next(iter(settings.values())))
 
@@ -129,9 +151,14 @@ def main() -> None:
             cells.append(f"{mean_of(ratios)} ({len(ratios)} of {len(chosen)}; {none:.0%} none)")
         return [title, *cells]
 
-    rows = [row(column, [one for key, one in settings.items() if key[0] == column]) for column in COLUMNS]
+    rows = [
+        row(column, [one for key, one in settings.items() if key[0] == column])
+        for column in COLUMNS
+    ]
     rows.append(row("**all**", list(settings.values())))
-    together = [one for one in settings.values() if all(ratio is not None for ratio, _ in one.values())]
+    together = [
+        one for one in settings.values() if all(ratio is not None for ratio, _ in one.values())
+    ]
     rows.append(row("where all find bounds", together))
     print(table("Profiles: RMSE of the mean over that with perfect bounds", ["data", *ways], rows))
     beyond: list[float] = []
@@ -144,9 +171,19 @@ def main() -> None:
             none += 1
         else:
             beyond.append(outside(x, bounds))
-    cells = [f"{FAR_RUNS:,}", f"{none:,}", *(f"{sum(one > k for one in beyond):,}" for k in (0, 1, 2))]
+    cells = [
+        f"{FAR_RUNS:,}",
+        f"{none:,}",
+        *(f"{sum(one > k for one in beyond):,}" for k in (0, 1, 2)),
+    ]
     headings = ["runs", "no bounds", "outside", "more than one octave", "more than two"]
-    print(table(f"Profiles: bounds outside the octaves of the data, n = {FAR_SIZE:,}, ε = 0.1", headings, [cells]))
+    print(
+        table(
+            f"Profiles: bounds outside the octaves of the data, n = {FAR_SIZE:,}, ε = 0.1",
+            headings,
+            [cells],
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Medians beside OpenDP's: mean absolute errors of the same data, under change-one, where n is public.
+"""Medians beside OpenDP's: mean absolute errors of the same data, under change-one, where n is
+public.
 
-OpenDP's median chooses among listed values. It gets 1,024 even candidates in all rows, and beside them the number that
-serves it best in each row, of 256, 1,024 and 4,096, as if that were known beforehand. Both choose by permute-and-flip,
-so that they differ in their candidates alone.
+OpenDP's median chooses among listed values. It gets 1,024 even candidates in all rows, and beside
+them the number that serves it best in each row, of 256, 1,024 and 4,096, as if that were known
+beforehand. Both choose by permute-and-flip, so that they differ in their candidates alone.
 
-The table takes a minute or two. Exact counts and scores of a data set are computed once and the choice is drawn anew
-many times, for discreet all at once; candidates that are chosen with a chance below 10⁻⁶ are left out of the draws, on
-both sides. A gain has its standard error beside it, over the data sets.
+The table takes a minute or two. Exact counts and scores of a data set are computed once and the
+choice is drawn anew many times, for discreet all at once; candidates that are chosen with a chance
+below 10⁻⁶ are left out of the draws, on both sides. A gain has its standard error beside it, over
+the data sets.
 """
 
 from __future__ import annotations
@@ -61,14 +63,20 @@ class Near:
 
 @contextmanager
 def nearby() -> Iterator[None]:
-    """Choices among the cells that can be chosen: the records beyond them count in the outermost two."""
+    """Choices among the cells that can be chosen: the records beyond them count in the outermost
+    two.
+    """
     whole = ranks.find
 
-    def find(counts: Any, grid: Any, share: Fraction, rate: Fraction, points: Any = None) -> list[int]:
+    def find(
+        counts: Any, grid: Any, share: Fraction, rate: Fraction, points: Any = None
+    ) -> list[int]:
         groups = counts.reveal()
         exact, after = groups[0], np.cumsum(groups[0])
         gaps = np.maximum(0, np.maximum(after - exact - after[-1] / 2, after[-1] / 2 - after))
-        handicap = max((float(one.handicap) for one in points or () if one is not None), default=0.0)
+        handicap = max(
+            (float(one.handicap) for one in points or () if one is not None), default=0.0
+        )
         inside = np.flatnonzero(gaps * float(rate) < FARTHEST + handicap)
         first, last = int(inside[0]), int(inside[-1])
         some = exact[first : last + 1].copy()
@@ -88,9 +96,13 @@ def ours(epsilon: Fraction, bracketed: bool, x: np.ndarray, runs: int) -> np.nda
     """Medians as `discreet.median` releases them, many at once."""
     ask = question("median", x, (0, 1), epsilon, "change-one")
     of, size = ask.quantiles(HALF), len(x) * epsilon
-    design = ranks.QuantileDesign(names=("median",), of=of, cells=1, bracketed=bracketed, rows_epsilon=size)
+    design = ranks.QuantileDesign(
+        names=("median",), of=of, cells=1, bracketed=bracketed, rows_epsilon=size
+    )
     grid = design.grid
-    counts = np.bincount(np.floor(x / float(grid.step) + 0.5).astype(np.int64) - grid.lower, minlength=grid.width + 1)
+    counts = np.bincount(
+        np.floor(x / float(grid.step) + 0.5).astype(np.int64) - grid.lower, minlength=grid.width + 1
+    )
     rate = design.rate(HALF, ask.terms, ask.epsilon)
     with nearby():
         values, _, _ = design._chosen(Exact([counts] * runs), runs, HALF, rate, Fraction(19, 20))
@@ -98,7 +110,9 @@ def ours(epsilon: Fraction, bracketed: bool, x: np.ndarray, runs: int) -> np.nda
 
 
 def theirs(epsilon: Fraction, candidates: int, x: np.ndarray, runs: int) -> np.ndarray:
-    draw = OpenDP(x, x > 0, epsilon=float(epsilon), public_size=True).drawn_quantile(0.5, candidates, FARTHEST)
+    draw = OpenDP(x, x > 0, epsilon=float(epsilon), public_size=True).drawn_quantile(
+        0.5, candidates, FARTHEST
+    )
     return np.array([draw() for _ in range(runs)])
 
 
@@ -107,7 +121,9 @@ def errors(draws: Draws, column: str, n: int, runs: int) -> np.ndarray:
     found = []
     for seed in range(DATA_SETS):
         x = np.sort(COLUMNS[column](np.random.default_rng(seed), n))
-        found.append(np.abs(draws(x, runs) - np.quantile(x, 0.5, method="averaged_inverted_cdf")).mean())
+        found.append(
+            np.abs(draws(x, runs) - np.quantile(x, 0.5, method="averaged_inverted_cdf")).mean()
+        )
     return np.array(found)
 
 
@@ -121,8 +137,12 @@ def gain(theirs: np.ndarray, ours: np.ndarray) -> str:
 def row(column: str, n: int, written: str) -> list[str]:
     epsilon = Fraction(written)
     runs = 16 if n * epsilon >= 1_000 else 4  # where the noise is small, few candidates are near
-    value, bracketed = (errors(partial(ours, epsilon, one), column, n, runs) for one in (False, True))
-    peers = {number: errors(partial(theirs, epsilon, number), column, n, runs) for number in NUMBERS}
+    value, bracketed = (
+        errors(partial(ours, epsilon, one), column, n, runs) for one in (False, True)
+    )
+    peers = {
+        number: errors(partial(theirs, epsilon, number), column, n, runs) for number in NUMBERS
+    }
     best = min(peers, key=lambda number: peers[number].mean())
     return [
         column,
@@ -139,7 +159,16 @@ def row(column: str, n: int, written: str) -> list[str]:
 
 def main() -> None:
     rows = [row(column, n, epsilon) for column in COLUMNS for n, epsilon in SETTINGS]
-    headings = ["data", "n", "ε", "discreet", "with a bracket", f"OpenDP, {CANDIDATES:,}", "gain", "with a bracket"]
+    headings = [
+        "data",
+        "n",
+        "ε",
+        "discreet",
+        "with a bracket",
+        f"OpenDP, {CANDIDATES:,}",
+        "gain",
+        "with a bracket",
+    ]
     headings += ["OpenDP's best", "gain", "with a bracket"]
     print(table("Medians: mean absolute error", headings, rows))
 

@@ -1,8 +1,9 @@
-"""Whole reports: errors of all tables together and one by one, coverage, rows, and the time of plan, fit and scan.
+"""Whole reports: errors of all tables together and one by one, coverage, rows, and the time of
+plan, fit and scan.
 
-Where `opendp[mbi]` is installed, also OpenDP's contingency tables of the same report, one release, which takes minutes.
-It wants an older polars than discreet is tested with: give it a Python of its own,
-`pip install "opendp[mbi]" -e ".[all]"`.
+Where `opendp[mbi]` is installed, also OpenDP's contingency tables of the same report, one release,
+which takes minutes. It wants an older polars than discreet is tested with: give it a Python of its
+own, `pip install "opendp[mbi]" -e ".[all]"`.
 """
 
 from __future__ import annotations
@@ -51,14 +52,24 @@ def data(domain: dict[str, int], rows: int, seed: int = 1) -> pa.Table:
     cells = math.prod(domain.values())
     drawn = rng.choice(cells, rows, p=rng.dirichlet(np.full(cells, 0.2)))
     columns = dict(zip(domain, np.unravel_index(drawn, tuple(domain.values())), strict=True))
-    return pa.table({**{name: column.astype(str) for name, column in columns.items()}, "x": rng.beta(2, 5, rows)})
+    return pa.table(
+        {
+            **{name: column.astype(str) for name, column in columns.items()},
+            "x": rng.beta(2, 5, rows),
+        }
+    )
 
 
 def study_of(source: pa.Table, domain: dict[str, int], folder: str) -> Study:
     """The last key is the label of all others, so that every row has a cell."""
-    keys = {name: {"keys": [str(k) for k in range(size - 1)], "other": str(size - 1)} for name, size in domain.items()}
+    keys = {
+        name: {"keys": [str(k) for k in range(size - 1)], "other": str(size - 1)}
+        for name, size in domain.items()
+    }
     columns = {**keys, "x": {"bounds": [0, 1], "missing": 0}}
-    policy = Policy(source=source, columns=columns, epsilon=10_000, version="1", neighbors="add-remove")
+    policy = Policy(
+        source=source, columns=columns, epsilon=10_000, version="1", neighbors="add-remove"
+    )
     return Study(policy, ledger=Path(folder) / "study.ledger")
 
 
@@ -92,7 +103,9 @@ def errors(source: pa.Table, domain: dict[str, int], counts: Any, means: Any) ->
             columns = plan.design.noisy(secret, plan.terms, plan.epsilon)
             begun = time.perf_counter()
             fit = plan.design.fit(columns, None)
-            found = {t.name: fit.table(t.levels(plan.axes, t.numbers[0])) for t in plan.layout.tables}
+            found = {
+                t.name: fit.table(t.levels(plan.axes, t.numbers[0])) for t in plan.layout.tables
+            }
             fitted = min(fitted, time.perf_counter() - begun)
             at_once.append(True)
             for table in plan.layout.tables:
@@ -102,7 +115,10 @@ def errors(source: pa.Table, domain: dict[str, int], counts: Any, means: Any) ->
                     covered.append(float((np.abs(error) <= reach[table.name]).mean()))
                     at_once[-1] &= bool((np.abs(error) <= wider[table.name]).all())
         if not means:
-            releases = (study.report(wanted, epsilon=f"1.{number:09d}").release() for number in range(RELEASES // 20))
+            releases = (
+                study.report(wanted, epsilon=f"1.{number:09d}").release()
+                for number in range(RELEASES // 20)
+            )
             rows = [_rows_error(report, source, domain, counts) for report in releases]
     each = [math.sqrt(float(np.mean(values))) for values in squares.values()]
     return [
@@ -128,7 +144,9 @@ def _exact(table: Any, source: pa.Table, domain: dict[str, int]) -> Any:
 
 
 def _cells(table: Any, numerators: Any, denominator: int) -> Any:
-    """The cells of a table, of a mean those of its first half, with the axes of its group columns in their order."""
+    """The cells of a table, of a mean those of its first half, with the axes of its group columns
+    in their order.
+    """
     number = table.numbers[0]
     if number.statistic == "mean":
         numerators = np.take(numerators, [0], axis=number.attribute)
@@ -148,7 +166,9 @@ def _rows_error(report: Any, source: pa.Table, domain: dict[str, int], counts: A
 
 
 def scan() -> list[list[str]]:
-    """The time of the one statement of a report, beside plain GROUPING SETS of the tables that are asked for."""
+    """The time of the one statement of a report, beside plain GROUPING SETS of the tables that are
+    asked for.
+    """
     source, found = data(ADULT, SCANNED), []
     wanted = tables(ADULT, 1, 2)
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +183,9 @@ def scan() -> list[list[str]]:
             begun = time.perf_counter()
             connection.execute(plain).fetchall()
             best["plain"] = min(best["plain"], time.perf_counter() - begun)
-            plan = study.report({"_".join(t): select(t, "count(*)") for t in wanted}, epsilon=f"1.{number:09d}")
+            plan = study.report(
+                {"_".join(t): select(t, "count(*)") for t in wanted}, epsilon=f"1.{number:09d}"
+            )
             begun = time.perf_counter()
             plan.release()
             best["ours"] = min(best["ours"], time.perf_counter() - begun)
@@ -179,7 +201,9 @@ def scan() -> list[list[str]]:
 
 
 def contingency() -> list[str] | None:
-    """The errors of OpenDP's tables of the first report, mean and worst, and the time; None where it has no mbi."""
+    """The errors of OpenDP's tables of the first report, mean and worst, and the time; None where
+    it has no mbi.
+    """
     try:
         import mbi  # noqa: F401
         import opendp.prelude as dp
@@ -197,11 +221,17 @@ def contingency() -> list[str] | None:
         split_evenly_over=1,
     )
     algorithm = dp.mbi.Fixed(queries=[dp.mbi.Count(by=chosen) for chosen in wanted])
-    released = context.query().select(list(ADULT)).contingency_table(keys=keys, algorithm=algorithm).release()
+    released = (
+        context.query()
+        .select(list(ADULT))
+        .contingency_table(keys=keys, algorithm=algorithm)
+        .release()
+    )
     seconds, each = time.perf_counter() - begun, []
     for chosen in wanted:
         exact = exact_cells(source, ADULT, list(chosen), "count")
-        cells = np.asarray(released.project(chosen))[tuple(slice(size) for size in exact.shape)]  # without missing
+        # without missing
+        cells = np.asarray(released.project(chosen))[tuple(slice(size) for size in exact.shape)]
         each.append(math.sqrt(float(((cells - exact) ** 2).mean())))
     return [f"{np.mean(each):.1f}", f"{max(each):.1f}", f"{seconds:.0f} s"]
 
@@ -224,10 +254,22 @@ def main() -> None:
         "goal",
     ]
     print(markdown("Whole reports: errors at ε = 1, in rows", headings, lines))
-    print(markdown("Whole reports: release beside plain GROUPING SETS", ["data", "plain", "discreet", "ratio"], scan()))
+    print(
+        markdown(
+            "Whole reports: release beside plain GROUPING SETS",
+            ["data", "plain", "discreet", "ratio"],
+            scan(),
+        )
+    )
     theirs = contingency()
     if theirs is not None:
-        print(markdown("OpenDP's contingency tables of Adult's columns", ["together", "worst table", "time"], [theirs]))
+        print(
+            markdown(
+                "OpenDP's contingency tables of Adult's columns",
+                ["together", "worst table", "time"],
+                [theirs],
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""Very large answers and very large tables: what each part costs beside the plainest way to do the same.
+"""Very large answers and very large tables: what each part costs beside the plainest way to do the
+same.
 
-    make bench ONLY=scale                       10⁸ statistics, 10⁶ cells, 20 M rows; some minutes, 4 GiB of disk
-    DISCREET_SCALE=full make bench ONLY=scale   10⁹ statistics, 10⁷ cells, and 3 · 10⁹ draws that are thrown away
+    make bench ONLY=scale                       10⁸ statistics, 10⁶ cells, 20 M rows; some minutes,
+                                                4 GiB of disk
+    DISCREET_SCALE=full make bench ONLY=scale   10⁹ statistics, 10⁷ cells, and 3 · 10⁹ draws that
+                                                are thrown away
 
 Each peak of memory is that of a process of its own. Spark is measured where it can run.
 """
@@ -59,7 +62,9 @@ EVEN = "i % {}"
 """Three rows a unit."""
 UNEVEN = "CASE WHEN i % 34 = 33 THEN (i // 102) % ({0} // 100) ELSE i % {0} END"
 """One unit in a hundred has about twelve."""
-PLAIN_UNITS = "SELECT place, count(*), count(x), sum(least(greatest(x, 0), 100)) FROM '{}' GROUP BY place"
+PLAIN_UNITS = (
+    "SELECT place, count(*), count(x), sum(least(greatest(x, 0), 100)) FROM '{}' GROUP BY place"
+)
 HASHED_UNITS = "SELECT count(*) FROM (SELECT who, count(*) AS n FROM '{}' GROUP BY who) WHERE n > 4"
 
 
@@ -78,18 +83,36 @@ def statistics(folder: Path) -> str:
     source = folder / "counts.parquet"
     with source.open("wb") as sink:
         columns.write_parquet(sink, SCHEMA, counts(STATISTICS))
-    names = {"copy": "a copy, no noise", "noise": "exact noise", "charged": "on a ledger, with its SHA-256"}
-    runs = [{name: apart("one_file", name, str(source), str(folder)) for name in names} for _ in range(ROUNDS)]
-    times, busy = ({name: min(run[name][what] for run in runs) for name in names} for what in ("seconds", "busy"))
+    names = {
+        "copy": "a copy, no noise",
+        "noise": "exact noise",
+        "charged": "on a ledger, with its SHA-256",
+    }
+    runs = [
+        {name: apart("one_file", name, str(source), str(folder)) for name in names}
+        for _ in range(ROUNDS)
+    ]
+    times, busy = (
+        {name: min(run[name][what] for run in runs) for name in names}
+        for what in ("seconds", "busy")
+    )
     peaks = {name: max(run[name]["peak"] for run in runs) for name in names}
     rows = [
-        [title, f"{times[name] / times['copy']:.2f}", f"{busy[name] / busy['copy']:.2f}", f"{peaks[name]:.2f} GiB"]
+        [
+            title,
+            f"{times[name] / times['copy']:.2f}",
+            f"{busy[name] / busy['copy']:.2f}",
+            f"{peaks[name]:.2f} GiB",
+        ]
         for name, title in names.items()
     ]
     size = source.stat().st_size / STATISTICS
     source.unlink()
     each = {name: seconds / STATISTICS * 1e9 for name, seconds in busy.items()}
-    print(f"Nanoseconds of a core: {each['copy']:.1f} to copy a statistic, {each['noise']:.1f} with noise.")
+    print(
+        f"Nanoseconds of a core: {each['copy']:.1f} to copy a statistic, {each['noise']:.1f} with"
+        " noise."
+    )
     print(f"{size:.2f} bytes a statistic.\n")
     headings = ["", "time (goal: 1.5)", "time of all cores", "peak of memory (goal: 1.5 GiB)"]
     return table(f"{STATISTICS:,} statistics, Parquet to Parquet", headings, rows)
@@ -99,7 +122,9 @@ def counts(total: int):
     """Counts as small areas have them."""
     for start in range(0, total, columns.BATCH):
         size = min(columns.BATCH, total - start)
-        yield pa.record_batch([pa.array(np.abs(noisy(np.zeros(size, np.int64), Fraction(500))))], schema=SCHEMA)
+        yield pa.record_batch(
+            [pa.array(np.abs(noisy(np.zeros(size, np.int64), Fraction(500))))], schema=SCHEMA
+        )
 
 
 def one_file(kind: str, source: str, folder: str) -> None:
@@ -107,7 +132,9 @@ def one_file(kind: str, source: str, folder: str) -> None:
     terms = {"columns": ["people"], "sensitivity": 2, "epsilon": "0.2"}
     if kind == "copy":
         with target.open("xb") as sink:
-            columns.write_parquet(sink, SCHEMA, ahead(ahead(columns.parquet_batches([Path(source)], ["people"]))))
+            columns.write_parquet(
+                sink, SCHEMA, ahead(ahead(columns.parquet_batches([Path(source)], ["people"])))
+            )
             sink.flush()
             os.fsync(sink.fileno())
     elif kind == "noise":
@@ -115,7 +142,10 @@ def one_file(kind: str, source: str, folder: str) -> None:
     else:
         from discreet import Ledger
 
-        with tempfile.TemporaryDirectory() as place, Ledger.open(Path(place, "ledger"), new=True) as ledger:
+        with (
+            tempfile.TemporaryDirectory() as place,
+            Ledger.open(Path(place, "ledger"), new=True) as ledger,
+        ):
             ledger.create("census", 1)
             add_noise(source, target, ledger=ledger, study="census", **terms)
     target.unlink()
@@ -126,9 +156,15 @@ def cells(folder: Path) -> str:
     source = folder / "cells.parquet"
     duckdb.connect().execute(GRID.format(CELLS, CELLS, 2 * CELLS**2, source))
     kinds = {"plain": "plain DuckDB, no noise, to Parquet", "ours": "`plan.release(to=…)`"}
-    runs = [{kind: apart("one_grouping", kind, str(source), str(folder)) for kind in kinds} for _ in range(3)]
+    runs = [
+        {kind: apart("one_grouping", kind, str(source), str(folder)) for kind in kinds}
+        for _ in range(3)
+    ]
     source.unlink()
-    least = {kind: {name: min(run[kind][name] for run in runs) for name in ("seconds", "busy")} for kind in kinds}
+    least = {
+        kind: {name: min(run[kind][name] for run in runs) for name in ("seconds", "busy")}
+        for kind in kinds
+    }
     rows = [
         [
             title,
@@ -152,8 +188,14 @@ def one_grouping(kind: str, source: str, folder: str) -> None:
         bounds = {"age": {"bounds": (0, 120)}, "income": {"bounds": (0, 200_000)}}
         columns = {"a": keys, "b": keys, **bounds}
         policy = Policy(source=source, table="data", epsilon=1, version="1", columns=columns)
-        with tempfile.TemporaryDirectory() as place, Study(policy, ledger=Path(place, "ledger")) as study:
-            asked = "SELECT a, b, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM data GROUP BY a, b"
+        with (
+            tempfile.TemporaryDirectory() as place,
+            Study(policy, ledger=Path(place, "ledger")) as study,
+        ):
+            asked = (
+                "SELECT a, b, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM data"
+                " GROUP BY a, b"
+            )
             study.sql(asked, epsilon=1).release(to=target)
         target.with_suffix(".release.json").unlink()
     target.unlink()
@@ -181,7 +223,9 @@ def units(folder: Path) -> str:
         rows.append([title, f"{times['hash'] / times['plain']:.1f}", f"{times['ours'] / base:.2f}"])
         source.unlink()
     title = f"At most 4 rows a unit: {ROWS:,} rows, {UNITS:,} units, 1,000 groups"
-    return table(title, ["", "hash aggregation of units, in plain queries", "ours beside both"], rows)
+    return table(
+        title, ["", "hash aggregation of units, in plain queries", "ours beside both"], rows
+    )
 
 
 def spark(folder: Path) -> str:
@@ -202,9 +246,13 @@ def one_session(_kind: str, _source: str, folder: str) -> dict[str, float]:
     os.environ.update({"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     source, target = f"{folder}/spark-rows", f"{folder}/spark-out"
-    session.range(ROWS).selectExpr("hash(id) % 2000000 AS place", "id % 101 AS x").write.parquet(source)
+    session.range(ROWS).selectExpr("hash(id) % 2000000 AS place", "id % 101 AS x").write.parquet(
+        source
+    )
     counted = session.read.parquet(source).groupBy("place").agg({"*": "count", "x": "sum"})
     counted = counted.toDF("place", "people", "total")
 
@@ -213,7 +261,9 @@ def one_session(_kind: str, _source: str, folder: str) -> dict[str, float]:
         shutil.rmtree(target)
 
     def noise() -> None:
-        add_noise(counted, target, columns=["people", "total"], keep=["place"], sensitivity=102, epsilon=1)
+        add_noise(
+            counted, target, columns=["people", "total"], keep=["place"], sensitivity=102, epsilon=1
+        )
         shutil.rmtree(target)
 
     times = fastest({"plain": plain, "noise": noise}, rounds=4)
@@ -231,13 +281,19 @@ def thrown_away(total: int) -> str:
     begin = time.perf_counter()
     rng.laplace(0, 10, out.size)
     numpy = (time.perf_counter() - begin) * total / out.size
-    return f"{total:,} draws, thrown away: {ours:.0f} s on all cores; numpy's unsafe ones, one core: {numpy:.0f} s.\n"
+    return (
+        f"{total:,} draws, thrown away: {ours:.0f} s on all cores; numpy's unsafe ones, one core:"
+        f" {numpy:.0f} s.\n"
+    )
 
 
 def apart(*call: str) -> dict:
     """Seconds and the peak of memory of one call in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.scale", *call], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "bench.scale", *call],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     return json.loads(done.stdout.splitlines()[-1])
 

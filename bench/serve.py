@@ -1,8 +1,10 @@
-"""A question over HTTP beside the same call in process: the time of a plan and of a release, and how many in a second.
+"""A question over HTTP beside the same call in process: the time of a plan and of a release, and
+how many in a second.
 
     make bench ONLY=serve      the tables; the quantum is 0, so that the work itself is measured
 
-The server is a process of its own on this machine; a release is on disk before it is shown, in both.
+The server is a process of its own on this machine; a release is on disk before it is shown, in
+both.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ age = {{ bounds = [0, 120] }}
 QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county"
 ROUNDS = 60
 CLIENTS = 16
-_epsilons = (Fraction(1, 1000) + Fraction(at, 10**9) for at in itertools.count())  # each of them is a new question
+# each of them is a new question
+_epsilons = (Fraction(1, 1000) + Fraction(at, 10**9) for at in itertools.count())
 
 
 def question(**more: Any) -> dict[str, Any]:
@@ -63,7 +66,18 @@ def written(folder: Path) -> Path:
 
 
 def new_token(policy: Path, name: str, allot: str) -> str:
-    words = [sys.executable, "-m", "discreet", "serve", "token", name, "--study", str(policy), "--allot", allot]
+    words = [
+        sys.executable,
+        "-m",
+        "discreet",
+        "serve",
+        "token",
+        name,
+        "--study",
+        str(policy),
+        "--allot",
+        allot,
+    ]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[-1]
 
 
@@ -74,7 +88,8 @@ def serving(policy: Path) -> Iterator[tuple[str, int]]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     run = [sys.executable, "-m", "discreet", "serve", str(policy), "--port", port, "--quantum", "0"]
-    run += ["--rate", "1000000", "--at-once", "100", "--releases-per-day", "1000000"]  # a token stands for many people
+    # a token stands for many people
+    run += ["--rate", "1000000", "--at-once", "100", "--releases-per-day", "1000000"]
     server = subprocess.Popen(run, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -91,7 +106,9 @@ def serving(policy: Path) -> Iterator[tuple[str, int]]:
 
 async def rate(url: str, token: str, path: str) -> float:
     """Requests in a second, from many clients at once."""
-    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=60) as session:
+    async with httpx.AsyncClient(
+        base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=60
+    ) as session:
         names = itertools.count()
 
         async def client() -> None:
@@ -117,11 +134,17 @@ def main() -> None:
                 times = fastest(
                     {
                         "here /plan": lambda: planned(study.sql(QUESTION, epsilon=next(_epsilons))),
-                        "there /plan": lambda: session.post("/plan", json=question()).raise_for_status(),
-                        "here /release": lambda: study.sql(QUESTION, epsilon=next(_epsilons)).release(),
-                        "there /release": lambda: session.post(
-                            "/release", json=question(request_id=f"r{next(ids)}")
-                        ).raise_for_status(),
+                        "there /plan": (
+                            lambda: session.post("/plan", json=question()).raise_for_status()
+                        ),
+                        "here /release": (
+                            lambda: study.sql(QUESTION, epsilon=next(_epsilons)).release()
+                        ),
+                        "there /release": (
+                            lambda: session.post(
+                                "/release", json=question(request_id=f"r{next(ids)}")
+                            ).raise_for_status()
+                        ),
                     },
                     rounds=ROUNDS,
                 )
@@ -137,7 +160,11 @@ def main() -> None:
         for path in many
     ]
     title = f"Over HTTP: {KEYS} counties, count and mean, 100,000 rows"
-    print(table(title, ["", "in process", "over HTTP", "ratio", f"a second, {CLIENTS} clients"], lines))
+    print(
+        table(
+            title, ["", "in process", "over HTTP", "ratio", f"a second, {CLIENTS} clients"], lines
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Shapes of free questions that are as much work as we could think of: data, for `bench.plans` and the tests.
+"""Shapes of free questions that are as much work as we could think of: data, for `bench.plans` and
+the tests.
 
-A shape is a question, a report, a discovery or a profile about one of a few small studies. `planned` plans it, and does
-everything else that is free about it: its price, its notes, its JSON and, of a question, the curve of the server.
+A shape is a question, a report, a discovery or a profile about one of a few small studies.
+`planned` plans it, and does everything else that is free about it: its price, its notes, its JSON
+and, of a question, the curve of the server.
 """
 
 from __future__ import annotations
@@ -48,7 +50,12 @@ def studies(folder: Path) -> dict[str, Study]:
     found = {name: _study(folder / name, **told) for name, told in _TOLD.items()}
     names = [f"measurement_{number:05}" for number in range(MANY)]
     table = pa.table({name: pa.array([1.0, 2.0]) for name in names})
-    policy = Policy(source=table, columns={name: {"bounds": [0, 1]} for name in names}, epsilon=1_000, version="1")
+    policy = Policy(
+        source=table,
+        columns={name: {"bounds": [0, 1]} for name in names},
+        epsilon=1_000,
+        version="1",
+    )
     (folder / "wide").mkdir()
     return {**found, "wide": Study(policy, ledger=folder / "wide" / "study.ledger")}
 
@@ -63,9 +70,12 @@ _TOLD: dict[str, dict[str, Any]] = {
 def _study(folder: Path, **told: Any) -> Study:
     folder.mkdir()
     (folder / "counties.csv").write_text(
-        "state,county\n" + "".join(f"S{number // 60},C{number}\n" for number in range(3_143)), encoding="utf-8"
+        "state,county\n" + "".join(f"S{number // 60},C{number}\n" for number in range(3_143)),
+        encoding="utf-8",
     )
-    (folder / "states.csv").write_text("state\n" + "".join(f"S{number}\n" for number in range(53)), encoding="utf-8")
+    (folder / "states.csv").write_text(
+        "state\n" + "".join(f"S{number}\n" for number in range(53)), encoding="utf-8"
+    )
     numbers = {f"x{number}": {"bounds": [-number, 100]} for number in range(NUMBERS)}
     keys = {f"k{number}": {"keys": f"1..{number + 2}"} for number in range(KEYS)}
     columns: dict[str, Any] = {
@@ -86,12 +96,31 @@ def _study(folder: Path, **told: Any) -> Study:
     }
     rows: dict[str, Any] = {name: [1.0, 2.0] for name in (*numbers, "filled", "income", "free")}
     rows |= {
-        name: [1, 2] for name in (*keys, *(f"w{number}" for number in range(NUMBERS)), "hundred", "thousand", "million")
+        name: [1, 2]
+        for name in (
+            *keys,
+            *(f"w{number}" for number in range(NUMBERS)),
+            "hundred",
+            "thousand",
+            "million",
+        )
     }
-    rows |= {"county": ["C1", "C2"], "state": ["S0", "S0"], "word": ["a", "b"], "open": ["a", "b"], "person": [1, 2]}
+    rows |= {
+        "county": ["C1", "C2"],
+        "state": ["S0", "S0"],
+        "word": ["a", "b"],
+        "open": ["a", "b"],
+        "person": [1, 2],
+    }
     rows["day"] = pa.array([0, 1], pa.date32())
     policy = Policy(
-        source=pa.table(rows), columns=columns, epsilon=1_000, delta="1e-6", version="1", folder=folder, **told
+        source=pa.table(rows),
+        columns=columns,
+        epsilon=1_000,
+        delta="1e-6",
+        version="1",
+        folder=folder,
+        **told,
     )
     return Study(policy, ledger=folder / "study.ledger")
 
@@ -121,7 +150,9 @@ _QUOTED = "'w{0}'"
 
 
 def steps_of(plan: Any, shape: Shape) -> Steps:
-    """The steps of a plan, at most; none of a discovery and of a profile, whose columns alone are limited."""
+    """The steps of a plan, at most; none of a discovery and of a profile, whose columns alone are
+    limited.
+    """
     searched = "within" in shape.terms
     if isinstance(plan, ReportPlan):
         return plan.steps
@@ -140,14 +171,20 @@ def _many(count: int, item: str) -> list[str]:
 
 
 def _case(branches: int, last: str) -> str:
-    return f"CASE {' '.join(f'WHEN x1 > {number} THEN {number}' for number in range(branches))} ELSE {last} END"
+    return (
+        f"CASE {' '.join(f'WHEN x1 > {number} THEN {number}' for number in range(branches))} ELSE"
+        f" {last} END"
+    )
 
 
 def _tables(columns: int, sizes: tuple[int, ...], number: str = "count(*)") -> dict[str, str]:
     """All tables of so many of these columns."""
     names = [f"k{column}" for column in range(columns)]
     chosen = [group for size in sizes for group in combinations(names, size)]
-    return {f"t{place}": _select(*by, f"{number} AS n", by=", ".join(by)) for place, by in enumerate(chosen)}
+    return {
+        f"t{place}": _select(*by, f"{number} AS n", by=", ".join(by))
+        for place, by in enumerate(chosen)
+    }
 
 
 TOGETHER = {"epsilon": "1", "simultaneous": True}
@@ -158,34 +195,53 @@ def _questions() -> Iterator[Shape]:
     cases = _many(99, "sum(CASE WHEN x1 > {0} THEN x2 ELSE 0 END)")
     yield Shape(name="99 sums of a CASE, simultaneous", asked=_select(*cases), terms=TOGETHER)
     yield Shape(name="99 sums of a CASE, within", asked=_select(*cases), terms=WITHIN)
-    yield Shape(name="400 sums of a CASE", asked=_select(*_many(400, "sum(CASE WHEN x1>{0} THEN x2 END)")))
+    yield Shape(
+        name="400 sums of a CASE", asked=_select(*_many(400, "sum(CASE WHEN x1>{0} THEN x2 END)"))
+    )
     for study in ("add-remove", "change-one", "units"):
         for count in (10, 30, 100):
             yield Shape(
-                name=f"{count} means, {study}", study=study, asked=_select(*_many(count, "avg(x{0})")), terms=TOGETHER
+                name=f"{count} means, {study}",
+                study=study,
+                asked=_select(*_many(count, "avg(x{0})")),
+                terms=TOGETHER,
             )
         yield Shape(
-            name=f"100 means by county, {study}", study=study, asked=_select(*_many(100, "avg(x{0})"), by="county")
+            name=f"100 means by county, {study}",
+            study=study,
+            asked=_select(*_many(100, "avg(x{0})"), by="county"),
         )
         yield Shape(
-            name=f"100 stddevs, {study}", study=study, asked=_select(*_many(100, "stddev(x{0})")), terms=TOGETHER
+            name=f"100 stddevs, {study}",
+            study=study,
+            asked=_select(*_many(100, "stddev(x{0})")),
+            terms=TOGETHER,
         )
         yield Shape(
-            name=f"30 stddevs by county, {study}", study=study, asked=_select(*_many(30, "stddev(x{0})"), by="county")
+            name=f"30 stddevs by county, {study}",
+            study=study,
+            asked=_select(*_many(30, "stddev(x{0})"), by="county"),
         )
-        yield Shape(name=f"8 variances, {study}", study=study, asked=_select(*_many(8, "variance(x{0})")))
+        yield Shape(
+            name=f"8 variances, {study}", study=study, asked=_select(*_many(8, "variance(x{0})"))
+        )
         yield Shape(
             name=f"30 means and 30 stddevs, within, {study}",
             study=study,
             asked=_select(*_many(30, "avg(x{0})"), *_many(30, "stddev(x{0})")),
             terms=WITHIN,
         )
-    yield Shape(name="100 counts of conditions", asked=_select(*_many(100, "count(*) FILTER (WHERE x{0} > 1)")))
+    yield Shape(
+        name="100 counts of conditions",
+        asked=_select(*_many(100, "count(*) FILTER (WHERE x{0} > 1)")),
+    )
     yield Shape(name="900 counts of conditions", asked=_select(*_many(900, "count_if(x1>{0})")))
     yield Shape(name="1,400 sums", asked=_select(*_many(1400, "sum(x1+{0})")))
     yield Shape(
         name="50 sums, 50 counts, 50 means by county",
-        asked=_select(*_many(50, "sum(x{0})"), *_many(50, "count(x{0})"), *_many(50, "avg(x{0})"), by="county"),
+        asked=_select(
+            *_many(50, "sum(x{0})"), *_many(50, "count(x{0})"), *_many(50, "avg(x{0})"), by="county"
+        ),
         terms=TOGETHER,
     )
     yield Shape(name="100 ratios", asked=_select(*_many(100, "sum(x{0}) / count(x{0}) AS r{0}")))
@@ -194,28 +250,50 @@ def _questions() -> Iterator[Shape]:
         asked=_select("avg(x1 * x2) - avg(x1) * avg(x2) AS c", "variance(x1)", "variance(x2)"),
     )
     yield Shape(name="30 products", asked=_select(*_many(30, "avg(x{0} * x2)")))
-    yield Shape(name="filled means", asked=_select(*_many(30, "avg(filled + {0})")), study="change-one", terms=TOGETHER)
+    yield Shape(
+        name="filled means",
+        asked=_select(*_many(30, "avg(filled + {0})")),
+        study="change-one",
+        terms=TOGETHER,
+    )
     yield Shape(
         name="100 means, weights",
         asked=_select(*_many(100, "avg(x{0}) AS m{0}")),
         terms={
             "epsilon": "1",
             "weights": {
-                f"m{number}": 10 ** (number % 13 - 6) if number % 13 > 6 else f"1/{10 ** (6 - number % 13)}"
+                f"m{number}": (
+                    10 ** (number % 13 - 6) if number % 13 > 6 else f"1/{10 ** (6 - number % 13)}"
+                )
                 for number in range(100)
             },
         },
     )
-    yield Shape(name="quantiles of 99 ranks", asked=_select(*_many(99, "quantile(income, 0.{0:02d}1)")))
-    yield Shape(name="900 quantiles", asked=_select(*_many(700, "quantile(x1, 0.{0:06d})")[1:]))
-    yield Shape(name="quantiles of 99 columns by county", asked=_select(*_many(99, "median(x{0})"), by="county"))
-    yield Shape(name="quantiles, within", asked=_select(*_many(30, "quantile(income, 0.{0:02d}1)")), terms=WITHIN)
-    yield Shape(name="99 minima and maxima", asked=_select(*_many(99, "min(x{0})"), *_many(99, "max(x{0})")))
     yield Shape(
-        name="3,143 groups of 100 numbers", asked=_select(*_many(50, "avg(x{0})"), *_many(50, "sum(x{0})"), by="county")
+        name="quantiles of 99 ranks", asked=_select(*_many(99, "quantile(income, 0.{0:02d}1)"))
+    )
+    yield Shape(name="900 quantiles", asked=_select(*_many(700, "quantile(x1, 0.{0:06d})")[1:]))
+    yield Shape(
+        name="quantiles of 99 columns by county",
+        asked=_select(*_many(99, "median(x{0})"), by="county"),
+    )
+    yield Shape(
+        name="quantiles, within",
+        asked=_select(*_many(30, "quantile(income, 0.{0:02d}1)")),
+        terms=WITHIN,
+    )
+    yield Shape(
+        name="99 minima and maxima", asked=_select(*_many(99, "min(x{0})"), *_many(99, "max(x{0})"))
+    )
+    yield Shape(
+        name="3,143 groups of 100 numbers",
+        asked=_select(*_many(50, "avg(x{0})"), *_many(50, "sum(x{0})"), by="county"),
     )
     yield Shape(name="10⁹ groups", asked=_select("count(*)", "avg(x1)", by="million, thousand"))
-    yield Shape(name="10¹⁵ groups", asked=_select("count(*)", "avg(x1)", by="million, thousand, hundred, k1, k2, k3"))
+    yield Shape(
+        name="10¹⁵ groups",
+        asked=_select("count(*)", "avg(x1)", by="million, thousand, hundred, k1, k2, k3"),
+    )
     yield Shape(
         name="a million groups, simultaneous",
         asked=_select("count(*)", "avg(x1)", "stddev(x1)", by="million"),
@@ -224,9 +302,13 @@ def _questions() -> Iterator[Shape]:
 
 
 def _groups_and_rows() -> Iterator[Shape]:
-    yield Shape(name="20 group columns", asked=_select("count(*)", by=", ".join(f"k{n}" for n in range(KEYS))))
     yield Shape(
-        name="bins of 2,000 edges", asked=_select("count(*)", by=f"bin(x1, {', '.join(map(str, range(2000)))})")
+        name="20 group columns",
+        asked=_select("count(*)", by=", ".join(f"k{n}" for n in range(KEYS))),
+    )
+    yield Shape(
+        name="bins of 2,000 edges",
+        asked=_select("count(*)", by=f"bin(x1, {', '.join(map(str, range(2000)))})"),
     )
     yield Shape(
         name="a group column of a long CASE",
@@ -240,31 +322,48 @@ def _groups_and_rows() -> Iterator[Shape]:
         ),
     )
     yield Shape(name="a CASE of 600 branches", asked=_select(f"sum({_case(600, '0')})"))
-    yield Shape(name="50 long CASEs", asked=_select(*[f"sum({_case(12, str(n))}) AS s{n}" for n in range(50)]))
     yield Shape(
-        name="IN of 4,000 numbers", asked=_select("count(*)", where=f"x1 IN ({', '.join(map(str, range(3500)))})")
+        name="50 long CASEs",
+        asked=_select(*[f"sum({_case(12, str(n))}) AS s{n}" for n in range(50)]),
     )
     yield Shape(
-        name="IN of 2,000 texts", asked=_select("count(*)", where=f"word IN ({', '.join(_many(1_800, _QUOTED))})")
+        name="IN of 4,000 numbers",
+        asked=_select("count(*)", where=f"x1 IN ({', '.join(map(str, range(3500)))})"),
     )
-    yield Shape(name="900 ANDs", asked=_select("count(*)", where=" AND ".join(f"x{n % 100} > {n}" for n in range(900))))
+    yield Shape(
+        name="IN of 2,000 texts",
+        asked=_select("count(*)", where=f"word IN ({', '.join(_many(1_800, _QUOTED))})"),
+    )
+    yield Shape(
+        name="900 ANDs",
+        asked=_select("count(*)", where=" AND ".join(f"x{n % 100} > {n}" for n in range(900))),
+    )
     yield Shape(
         name="900 ORs of NOTs",
         asked=_select("count(*)", where=" OR ".join(f"NOT x{n % 100} > {n}" for n in range(900))),
     )
     nested = "x1 > 1"
     for number in range(25):
-        nested = f"({nested} AND x{number} > 2) OR NOT (x{number} < 3)" if number % 2 else f"NOT ({nested}) OR x2 > 1"
+        nested = (
+            f"({nested} AND x{number} > 2) OR NOT (x{number} < 3)"
+            if number % 2
+            else f"NOT ({nested}) OR x2 > 1"
+        )
     yield Shape(name="deep conditions", asked=_select("count(*)", where=nested))
     deep = "x1 > 1"
     for number in range(12):
         deep = (
-            f"(({deep} AND x2 > {number}) OR ({deep.replace('x1', 'x3')[:600] if number < 4 else 'x4 > 1'} AND x5 > 1))"
+            f"(({deep} AND x2 > {number}) OR"
+            f" ({deep.replace('x1', 'x3')[:600] if number < 4 else 'x4 > 1'} AND x5 > 1))"
         )
     yield Shape(name="branching conditions", asked=_select("count(*)", where=deep))
     case = "x1"
     for number in range(9):
-        case = f"CASE WHEN {case} > {number} THEN {case} ELSE {number} END" if number < 7 else f"abs({case})"
+        case = (
+            f"CASE WHEN {case} > {number} THEN {case} ELSE {number} END"
+            if number < 7
+            else f"abs({case})"
+        )
     yield Shape(name="nested CASEs", asked=_select(f"sum({case})"))
     yield Shape(name="a long sum", asked=_select(f"sum({' + '.join(f'x{n}' for n in range(95))})"))
     yield Shape(
@@ -275,21 +374,39 @@ def _groups_and_rows() -> Iterator[Shape]:
     )
     yield Shape(
         name="long HAVING",
-        asked=_select("sum(x1)", by="k1") + " HAVING " + " OR ".join(f"sum(x1) > {n}" for n in range(900)),
+        asked=_select("sum(x1)", by="k1")
+        + " HAVING "
+        + " OR ".join(f"sum(x1) > {n}" for n in range(900)),
     )
     covariances = [f"avg(x{n} * x{n + 1}) - avg(x{n}) * avg(x{n + 1}) AS c{n}" for n in range(30)]
     yield Shape(name="30 covariances", asked=_select(*covariances))
     yield Shape(name="100 means of whole numbers", asked=_select(*_many(100, "avg(w{0})")))
     yield Shape(
-        name="60 means of whole numbers, change-one", asked=_select(*_many(60, "avg(w{0})")), study="change-one"
+        name="60 means of whole numbers, change-one",
+        asked=_select(*_many(60, "avg(w{0})")),
+        study="change-one",
     )
-    yield Shape(name="60 shares of conditions", asked=_select(*_many(60, "avg(x{0} > 1)"), by="county"))
+    yield Shape(
+        name="60 shares of conditions", asked=_select(*_many(60, "avg(x{0} > 1)"), by="county")
+    )
 
 
 def _parameters() -> Iterator[Shape]:
-    yield Shape(name="a tiny ε", asked=_select(*_many(30, "avg(x{0})"), by="county"), terms={"epsilon": "0.000000001"})
-    yield Shape(name="a huge ε", asked=_select(*_many(30, "avg(x{0})"), by="county"), terms={"epsilon": "1000000"})
-    yield Shape(name="medians, a tiny ε", asked=_select(*_many(99, "median(x{0})")), terms={"epsilon": "0.0000005"})
+    yield Shape(
+        name="a tiny ε",
+        asked=_select(*_many(30, "avg(x{0})"), by="county"),
+        terms={"epsilon": "0.000000001"},
+    )
+    yield Shape(
+        name="a huge ε",
+        asked=_select(*_many(30, "avg(x{0})"), by="county"),
+        terms={"epsilon": "1000000"},
+    )
+    yield Shape(
+        name="medians, a tiny ε",
+        asked=_select(*_many(99, "median(x{0})")),
+        terms={"epsilon": "0.0000005"},
+    )
     yield Shape(
         name="a huge confidence",
         asked=_select(*_many(30, "stddev(x{0})"), by="county"),
@@ -333,7 +450,9 @@ def _parsing() -> Iterator[Shape]:
     yield Shape(name="10,000 parentheses", asked=_select("(" * 9_900 + "x1" + ")" * 9_900))
     yield Shape(name="9,000 words", asked="SELECT " + "a " * 9_900)
     yield Shape(name="9,000 commas", asked=_select(*["1"] * 6_000))
-    yield Shape(name="1,000 equal counts", asked=_select(*[f"count(*) AS c{n}" for n in range(1_000)]))
+    yield Shape(
+        name="1,000 equal counts", asked=_select(*[f"count(*) AS c{n}" for n in range(1_000)])
+    )
     yield Shape(name="9,000 minuses", asked=_select(f"sum({'-' * 90}x1)"))
     yield Shape(name="19,000 blanks", asked="SELECT count(*) FROM data" + " " * 19_000)
     yield Shape(name="an open comment", asked="SELECT /*" + "*/ /*" * 3_900)
@@ -344,10 +463,14 @@ def _parsing() -> Iterator[Shape]:
     yield Shape(name="a million characters", asked="SELECT " + "x" * 10**6)
     yield Shape(name="many names that are almost columns", asked=_select(*_many(1500, "avg(y{0})")))
     yield Shape(
-        name="a name that is almost one of 10,000 columns", study="wide", asked=_select("avg(measurement_12345x)")
+        name="a name that is almost one of 10,000 columns",
+        study="wide",
+        asked=_select("avg(measurement_12345x)"),
     )
     yield Shape(
-        name="a long name that is none of 10,000 columns", study="wide", asked=_select(f"avg({'measurement_' * 1_500})")
+        name="a long name that is none of 10,000 columns",
+        study="wide",
+        asked=_select(f"avg({'measurement_' * 1_500})"),
     )
     yield Shape(
         name="900 of 10,000 columns",
@@ -365,10 +488,26 @@ def _parsing() -> Iterator[Shape]:
 
 
 def _reports() -> Iterator[Shape]:
-    def report(name: str, tables: Mapping[str, str], study: Where = "add-remove", **terms: Any) -> Shape:
-        return Shape(name=name, kind="report", study=study, asked=dict(tables), terms=terms or {"epsilon": "1"})
+    def report(
+        name: str, tables: Mapping[str, str], study: Where = "add-remove", **terms: Any
+    ) -> Shape:
+        return Shape(
+            name=name,
+            kind="report",
+            study=study,
+            asked=dict(tables),
+            terms=terms or {"epsilon": "1"},
+        )
 
-    for columns, sizes in ((6, (1, 2)), (7, (1, 2)), (7, (3,)), (10, (2,)), (12, (1, 2)), (20, (1,)), (20, (1, 2))):
+    for columns, sizes in (
+        (6, (1, 2)),
+        (7, (1, 2)),
+        (7, (3,)),
+        (10, (2,)),
+        (12, (1, 2)),
+        (20, (1,)),
+        (20, (1, 2)),
+    ):
         tables = _tables(columns, sizes)
         label = f"{len(tables)} tables of {' and '.join(map(str, sizes))} of {columns} columns"
         yield report(label, tables)
@@ -376,28 +515,43 @@ def _reports() -> Iterator[Shape]:
     yield report("21 tables of means, within", _tables(6, (1, 2), "avg(x1)"), **WITHIN)
     yield report("21 tables of sums, simultaneous", _tables(6, (1, 2), "sum(x1)"), **TOGETHER)
     counts = _tables(6, (1, 2)).items()
-    means = {name: text.replace("count(*)", f"avg(x{number})") for number, (name, text) in enumerate(counts)}
+    means = {
+        name: text.replace("count(*)", f"avg(x{number})")
+        for number, (name, text) in enumerate(counts)
+    }
     yield report("21 tables of 21 means", means)
     yield report("21 tables of 21 means, within", means, **WITHIN)
     yield report("20 tables of 3 columns, within", dict(list(_tables(6, (3,)).items())), **WITHIN)
-    yield report("20 tables of 4 of 8 columns, within", dict(list(_tables(8, (4,)).items())[:20]), **WITHIN)
+    yield report(
+        "20 tables of 4 of 8 columns, within", dict(list(_tables(8, (4,)).items())[:20]), **WITHIN
+    )
     yield report("70 tables of 4 of 8 columns", _tables(8, (4,)))
     yield report("28 tables of 6 of 8 columns", _tables(8, (6,)))
     yield report("10 tables of 10 of 12 columns", dict(list(_tables(12, (10,)).items())[:10]))
     yield report("one table of 20 columns", _tables(20, (20,)))
     yield report("one table of 14 columns of 2 to 15 keys", _tables(14, (14,)))
-    yield report("60 conditions", {f"t{n}": _select(f"count_if(x{n} > 1)", by="k1") for n in range(58)})
+    yield report(
+        "60 conditions", {f"t{n}": _select(f"count_if(x{n} > 1)", by="k1") for n in range(58)}
+    )
     yield report("500 equal tables", {f"t{n}": _select("count(*)", by="k1") for n in range(500)})
     yield report(
-        "500 tables by WHERE", {f"t{n}": _select("count(*)", by="k1", where=f"thousand = {n + 1}") for n in range(500)}
+        "500 tables by WHERE",
+        {f"t{n}": _select("count(*)", by="k1", where=f"thousand = {n + 1}") for n in range(500)},
     )
     yield report(
         "100 tables by WHERE of two columns, within",
-        {f"t{n}": _select("count(*)", by="k1", where=f"thousand > {n + 1} AND hundred < {n + 3}") for n in range(90)},
+        {
+            f"t{n}": _select("count(*)", by="k1", where=f"thousand > {n + 1} AND hundred < {n + 3}")
+            for n in range(90)
+        },
         **WITHIN,
     )
     yield report("one table of 100 numbers", {"t": _select(*_many(100, "avg(x{0})"), by="k1")})
-    yield report("one table of 50 numbers, within", {"t": _select(*_many(50, "avg(x{0})"), by="k1")}, **WITHIN)
+    yield report(
+        "one table of 50 numbers, within",
+        {"t": _select(*_many(50, "avg(x{0})"), by="k1")},
+        **WITHIN,
+    )
     yield report(
         "county, state and hundred",
         {
@@ -408,9 +562,13 @@ def _reports() -> Iterator[Shape]:
         },
     )
     yield report("county × thousand", {"a": _select("count(*)", by="county, thousand")})
-    yield report("a million", {"a": _select("count(*)", by="million"), "b": _select("avg(x1)", by="million")})
     yield report(
-        "a million, within", {"a": _select("count(*)", by="million"), "b": _select("avg(x1)", by="k1")}, **WITHIN
+        "a million", {"a": _select("count(*)", by="million"), "b": _select("avg(x1)", by="million")}
+    )
+    yield report(
+        "a million, within",
+        {"a": _select("count(*)", by="million"), "b": _select("avg(x1)", by="k1")},
+        **WITHIN,
     )
     yield report(
         "a thousand by a thousand conditions",
@@ -420,20 +578,40 @@ def _reports() -> Iterator[Shape]:
     yield report("15 tables, rows", _tables(5, (1, 2)), epsilon="1", rows="rows.csv")
     yield report(
         "tables × numbers",
-        {f"t{n}": _select(*_many(12, "avg(x{0})"), *_many(12, "sum(x{0})"), by=f"k{n % 20}") for n in range(40)},
+        {
+            f"t{n}": _select(*_many(12, "avg(x{0})"), *_many(12, "sum(x{0})"), by=f"k{n % 20}")
+            for n in range(40)
+        },
         **WITHIN,
     )
     yield report("a report of a tiny ε", _tables(6, (1, 2)), epsilon="0.000000001")
     yield report("a report of a huge ε", _tables(6, (1, 2)), epsilon="1000000")
     counted = _many(3, "avg(x{0} > {0})") + _many(50, "count(x{0})")
-    halves = {"a": _select(*counted[::2], by="k1, k2"), "b": _select(*counted[1::2], by="state, k5")}
-    yield report("53 numbers of a tiny confidence", halves, "change-one", epsilon="0.1", confidence="0.000001")
+    halves = {
+        "a": _select(*counted[::2], by="k1, k2"),
+        "b": _select(*counted[1::2], by="state, k5"),
+    }
+    yield report(
+        "53 numbers of a tiny confidence",
+        halves,
+        "change-one",
+        epsilon="0.1",
+        confidence="0.000001",
+    )
     yield report("a report of impossible errors", _tables(6, (1, 2)), within="0.000000000000000001")
-    yield report("weights far apart", _tables(6, (1, 2)), epsilon="1", weights={"t0": 10**6, "t6": "0.000001"})
+    yield report(
+        "weights far apart",
+        _tables(6, (1, 2)),
+        epsilon="1",
+        weights={"t0": 10**6, "t6": "0.000001"},
+    )
     yield report("501 tables", {f"t{n}": "SELECT count(*) FROM data" for n in range(501)})
     yield report(
         "500 tables of long texts",
-        {f"t{n}": _select("count(*)", where=f"x1 IN ({', '.join(map(str, range(n, n + 2000)))})") for n in range(60)},
+        {
+            f"t{n}": _select("count(*)", where=f"x1 IN ({', '.join(map(str, range(n, n + 2000)))})")
+            for n in range(60)
+        },
     )
     yield report("a report of units", _tables(6, (1, 2)), study="units", **WITHIN)
 
@@ -446,23 +624,51 @@ def _targets() -> Iterator[Shape]:
             label = f"{len(tables)} tables of {kind} of {columns} columns"
             last = max(1, len(tables) - 1)
             for apart in (5, 1_000):
-                within = {name: f"{20 * apart ** (place / last):.3f}" for place, name in enumerate(tables)}
+                within = {
+                    name: f"{20 * apart ** (place / last):.3f}" for place, name in enumerate(tables)
+                }
                 yield Shape(
-                    name=f"{label}, targets {apart} × apart", kind="report", asked=tables, terms={"within": within}
+                    name=f"{label}, targets {apart} × apart",
+                    kind="report",
+                    asked=tables,
+                    terms={"within": within},
                 )
             first, *rest = tables
             far = {first: "20"} | dict.fromkeys(rest, "20000")
-            yield Shape(name=f"{label}, one target far away", kind="report", asked=tables, terms={"within": far})
-            yield Shape(name=f"{label}, one target", kind="report", asked=tables, terms={"within": {first: "20"}})
+            yield Shape(
+                name=f"{label}, one target far away",
+                kind="report",
+                asked=tables,
+                terms={"within": far},
+            )
+            yield Shape(
+                name=f"{label}, one target",
+                kind="report",
+                asked=tables,
+                terms={"within": {first: "20"}},
+            )
             yield Shape(  # scales near 1, whose noise is not that of another ε
-                name=f"{label}, a small target", kind="report", asked=tables, terms={"within": "2", "size": 30}
+                name=f"{label}, a small target",
+                kind="report",
+                asked=tables,
+                terms={"within": "2", "size": 30},
             )
 
 
 def _others() -> Iterator[Shape]:
     yield Shape(name="a discovery", kind="discover", asked=["open"], terms={"epsilon": "1"})
-    yield Shape(name="a discovery of 10,000 names", kind="discover", asked=["open"] * 10_000, terms={"epsilon": "1"})
-    yield Shape(name="a discovery of a tiny ε", kind="discover", asked=["open"], terms={"epsilon": "0.000000001"})
+    yield Shape(
+        name="a discovery of 10,000 names",
+        kind="discover",
+        asked=["open"] * 10_000,
+        terms={"epsilon": "1"},
+    )
+    yield Shape(
+        name="a discovery of a tiny ε",
+        kind="discover",
+        asked=["open"],
+        terms={"epsilon": "0.000000001"},
+    )
     yield Shape(
         name="a discovery of many keys a unit",
         kind="discover",
@@ -503,6 +709,9 @@ FAMILIES = {
     "reports with near and far targets": tuple(_targets()),
     "discoveries and profiles": tuple(_others()),
 }
-"""All shapes by what they have in common. Questions have their price, their curve and the JSON of the server."""
+"""All shapes by what they have in common.
+
+Questions have their price, their curve and the JSON of the server.
+"""
 
 SHAPES = tuple(shape for family in FAMILIES.values() for shape in family)

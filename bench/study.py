@@ -1,10 +1,13 @@
-"""Count, sum and mean by county through a study, beside the same clamped aggregates in plain DuckDB and in OpenDP.
+"""Count, sum and mean by county through a study, beside the same clamped aggregates in plain DuckDB
+and in OpenDP.
 
     make bench ONLY=study          5 M rows of Parquet; 50 M too where there are 16 GiB of memory
-    OPENDP_PYTHON=…/bin/python     an environment with opendp[polars], which needs an older polars than the tests do
+    OPENDP_PYTHON=…/bin/python     an environment with opendp[polars], which needs an older polars
+                                   than the tests do
 
-Everything of a release is in its time, but for the first hash of the files: the plan, the spend on disk, the statement,
-the noise, the intervals, the record. OpenDP has the add-remove relation, so all three have it here.
+Everything of a release is in its time, but for the first hash of the files: the plan, the spend on
+disk, the statement, the noise, the intervals, the record. OpenDP has the add-remove relation, so
+all three have it here.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ COLUMNS = {
     "age": {"bounds": (0, 120)},
     "income": {"bounds": (0, 200_000)},
 }
-QUESTION = "SELECT county, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM people GROUP BY county"
+QUESTION = (
+    "SELECT county, count(*) AS people, sum(income) AS total, avg(age) AS mean FROM people GROUP BY"
+    " county"
+)
 PLAIN = """
 SELECT county, count(*), sum(least(greatest(income, 0), 200000)), avg(least(greatest(age, 0), 120))
 FROM read_parquet('{}') GROUP BY county
@@ -69,7 +75,9 @@ ENOUGH = 16 * 2**30
 
 def main() -> None:
     sizes = (
-        [5_000_000, 50_000_000] if os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >= ENOUGH else [5_000_000]
+        [5_000_000, 50_000_000]
+        if os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >= ENOUGH
+        else [5_000_000]
     )
     with tempfile.TemporaryDirectory() as folder:
         for rows in sizes:
@@ -82,10 +90,11 @@ def main() -> None:
 def one_size(source: Path, rows: int, folder: Path, *, peer: bool) -> None:
     """One table: the study, plain DuckDB and, if wanted, OpenDP."""
     policy = Policy(source=str(source), epsilon=1000, neighbors="add-remove", columns=COLUMNS)
-    epsilons = (1 + Fraction(at, 10**6) for at in itertools.count())  # each of them is a new question
+    # each of them is a new question
+    epsilons = (1 + Fraction(at, 10**6) for at in itertools.count())
     connection = duckdb.connect()
     with Study(policy, ledger=folder / f"{rows}.ledger") as study:
-        study.version  # noqa: B018 - the files are hashed once
+        study.version  # noqa: B018
 
         def release() -> object:
             return study.sql(QUESTION, epsilon=next(epsilons)).release()
@@ -99,15 +108,28 @@ def one_size(source: Path, rows: int, folder: Path, *, peer: bool) -> None:
         scales = [f"{found[name]:,.0f}" for name in ("people", "total", "mean")]
         planning = planned(lambda: study.sql(QUESTION, epsilon=1))
     lines = [
-        ["a study", f"{times['study'] * 1e3:,.0f} ms", f"{times['study'] / times['DuckDB']:.2f}", " · ".join(scales)],
+        [
+            "a study",
+            f"{times['study'] * 1e3:,.0f} ms",
+            f"{times['study'] / times['DuckDB']:.2f}",
+            " · ".join(scales),
+        ],
         ["plain DuckDB, no noise", f"{times['DuckDB'] * 1e3:,.0f} ms", "1", ""],
     ]
     if peer:
         lines.append(opendp(source, rows, times["DuckDB"]))
-    headings = ["", "count, sum, mean by county", "beside plain", "noise scale: people · total · age"]
+    headings = [
+        "",
+        "count, sum, mean by county",
+        "beside plain",
+        "noise scale: people · total · age",
+    ]
     print(table(f"{rows:,} rows, {KEYS:,} counties, ε = 1", headings, lines))
     more = peak("study", source) - peak("plain", source)
-    print(f"Planning alone: {planning * 1e3:.1f} ms. Peak of memory: plain DuckDB's {more:+.0f} MiB.\n")
+    print(
+        f"Planning alone: {planning * 1e3:.1f} ms. Peak of memory: plain DuckDB's {more:+.0f}"
+        " MiB.\n"
+    )
 
 
 def peak(kind: str, source: Path) -> float:
@@ -120,8 +142,13 @@ def once(kind: str, source: str) -> None:
     if kind == "plain":
         duckdb.connect().sql(PLAIN.format(source)).to_arrow_table()
     else:
-        policy = Policy(source=source, epsilon=1, version="1", neighbors="add-remove", columns=COLUMNS)
-        with tempfile.TemporaryDirectory() as folder, Study(policy, ledger=Path(folder, "ledger")) as study:
+        policy = Policy(
+            source=source, epsilon=1, version="1", neighbors="add-remove", columns=COLUMNS
+        )
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Study(policy, ledger=Path(folder, "ledger")) as study,
+        ):
             study.sql(QUESTION, epsilon=1).release()
     print(high_water() / 2**20)
 
@@ -130,13 +157,23 @@ def opendp(source: Path, rows: int, plain: float) -> list[str]:
     """The line of OpenDP, from a process of its own."""
     python = os.environ.get("OPENDP_PYTHON", sys.executable)
     done = subprocess.run(
-        [python, "-c", OPENDP, str(source), str(rows), str(KEYS)], capture_output=True, text=True, check=False
+        [python, "-c", OPENDP, str(source), str(rows), str(KEYS)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         return ["OpenDP", "does not run here: set OPENDP_PYTHON", "", ""]
     found = json.loads(done.stdout.splitlines()[-1])
-    scales = " · ".join(f"{scale:,.0f}" for scale in (found["scales"][0], found["scales"][1], found["scales"][2]))
-    return ["OpenDP, polars", f"{found['seconds'] * 1e3:,.0f} ms", f"{found['seconds'] / plain:.1f}", scales]
+    scales = " · ".join(
+        f"{scale:,.0f}" for scale in (found["scales"][0], found["scales"][1], found["scales"][2])
+    )
+    return [
+        "OpenDP, polars",
+        f"{found['seconds'] * 1e3:,.0f} ms",
+        f"{found['seconds'] / plain:.1f}",
+        scales,
+    ]
 
 
 def planned(work: Callable[[], object]) -> float:

@@ -33,7 +33,9 @@ COLUMNS: dict[str, object] = {
     "name": {},
 }
 
-POLICY = Policy(source="visits.parquet", table="t", unit="patient", max_rows=4, epsilon="1", columns=COLUMNS)
+POLICY = Policy(
+    source="visits.parquet", table="t", unit="patient", max_rows=4, epsilon="1", columns=COLUMNS
+)
 
 
 def query(text: str) -> Query:

@@ -1,7 +1,5 @@
 """Random and odd tables, expressions and requests, and the same rows in every engine."""
 
-# ruff: noqa: DTZ001, PLR0911 - dates here have no zone; one case for each class
-
 from __future__ import annotations
 
 import decimal
@@ -20,7 +18,18 @@ from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.ask.reading import cleaning
 from discreet.calibrate.grid import ValueGrid, value_grid
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    Measure,
+    OnGrid,
+    Present,
+    Product,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 from discreet.verify import reference
 
 POWERS = ((0, 0), (1, 0), (0, 1), (1, 1))
@@ -114,7 +123,11 @@ ODD_TEXTS = [
     "infinity",
     "epoch",
 ]
-LONG_TEXTS = ["a" * reference.LONGEST, "b" * (reference.LONGEST - 1) + "é", " " * 10 * reference.LONGEST]
+LONG_TEXTS = [
+    "a" * reference.LONGEST,
+    "b" * (reference.LONGEST - 1) + "é",
+    " " * 10 * reference.LONGEST,
+]
 """The longest text, and two that are too long."""
 PATTERNS = [
     "_", "a%", "%\\%", "__", "a_b", "%", "", "%_%_%q", "%_%_%_%_%_%q", "a_", "%_", "_%", "%%", "%b%", "_%_", "%\n%",
@@ -129,9 +142,13 @@ literals = texts.map(lambda text: text.replace("\0", "?"))
 """No literal of the language holds NUL; a value or a declared key may."""
 moments = st.one_of(
     st.sampled_from(
-        [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1)]
+        [
+            datetime(1, 1, 1),  # noqa: DTZ001
+            datetime(9999, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+            datetime(1969, 12, 31, 23, 59, 59, 1),  # noqa: DTZ001
+        ]
     ),
-    st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)),
+    st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)),  # noqa: DTZ001
 )
 
 
@@ -153,10 +170,15 @@ VALUES = {
     "text": texts,
     "name": st.sampled_from(NAMES),
     "day": st.one_of(
-        st.sampled_from([date(1, 1, 1), date(9999, 12, 31)]), st.dates(date(2019, 12, 25), date(2021, 1, 8))
+        st.sampled_from([date(1, 1, 1), date(9999, 12, 31)]),
+        st.dates(date(2019, 12, 25), date(2021, 1, 8)),
     ),
     "moment": moments,
-    "zoned": st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)).map(lambda moment: moment.replace(tzinfo=UTC)),
+    "zoned": (
+        st.datetimes(datetime(2019, 12, 25), datetime(2021, 1, 8)).map(  # noqa: DTZ001
+            lambda moment: moment.replace(tzinfo=UTC)
+        )
+    ),
     "flag": st.booleans(),
     "person": st.integers(0, 3),
 }
@@ -166,7 +188,9 @@ VALUES = {
 def tables(draw: st.DrawFn) -> pa.Table:
     size = draw(st.integers(0, 12))
     columns = {
-        name: pa.array(draw(st.lists(st.one_of(st.none(), VALUES[name]), min_size=size, max_size=size)), kind)
+        name: pa.array(
+            draw(st.lists(st.one_of(st.none(), VALUES[name]), min_size=size, max_size=size)), kind
+        )
         for name, kind in FIELDS.items()
     }
     return pa.table(columns)
@@ -201,14 +225,19 @@ def constants(kind: str) -> st.SearchStrategy[ask.Constant]:
 
 
 @st.composite
-def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> ask.Expression:
+def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> ask.Expression:  # noqa: PLR0911
     def inner(other: str) -> ask.Expression:
         return draw(expressions(other, depth - 1))
 
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         column = st.sampled_from(KINDS[kind]).map(lambda name: ask.Column(name, kind))
         return draw(st.one_of(column, column, constants(kind)))
-    choices = ["case", "coalesce", "cast", {"number": "number", "text": "text", "date": "date", "truth": "truth"}[kind]]
+    choices = [
+        "case",
+        "coalesce",
+        "cast",
+        {"number": "number", "text": "text", "date": "date", "truth": "truth"}[kind],
+    ]
     match draw(st.sampled_from([*choices, choices[-1], choices[-1]])):
         case "case":
             return ask.Case(((inner("truth"), inner(kind)),), inner(kind))
@@ -218,7 +247,8 @@ def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> ask.Expression:
             return ask.Cast(inner(draw(st.sampled_from(sorted(KINDS)))), kind)
         case "date":
             return ask.Truncated(
-                draw(st.sampled_from(["year", "quarter", "month", "week", "day", "hour"])), inner("date")
+                draw(st.sampled_from(["year", "quarter", "month", "week", "day", "hour"])),
+                inner("date"),
             )
         case "text":
             name = draw(st.sampled_from(["lower", "upper", "trim", "substring"]))
@@ -232,26 +262,49 @@ def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> ask.Expression:
 
 @st.composite
 def numbers(draw: st.DrawFn, inner) -> ask.Expression:
-    match draw(st.sampled_from(["arithmetic", "arithmetic", "function", "several", "length", "part"])):
+    match draw(
+        st.sampled_from(["arithmetic", "arithmetic", "function", "several", "length", "part"])
+    ):
         case "arithmetic":
             return ask.Arithmetic(draw(st.sampled_from("+-*/")), inner("number"), inner("number"))
         case "function":
-            return ask.Function(draw(st.sampled_from(["abs", "floor", "ceil", "round"])), (inner("number"),))
+            return ask.Function(
+                draw(st.sampled_from(["abs", "floor", "ceil", "round"])), (inner("number"),)
+            )
         case "several":
-            return ask.Function(draw(st.sampled_from(["least", "greatest"])), (inner("number"), inner("number")))
+            return ask.Function(
+                draw(st.sampled_from(["least", "greatest"])), (inner("number"), inner("number"))
+            )
         case "length":
             return ask.Function("length", (inner("text"),))
         case _:
-            parts = ["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
+            parts = [
+                "year",
+                "quarter",
+                "month",
+                "week",
+                "day",
+                "weekday",
+                "hour",
+                "minute",
+                "second",
+                "days",
+            ]
             return ask.Part(draw(st.sampled_from(parts)), inner("date"))
 
 
 @st.composite
-def truths(draw: st.DrawFn, inner) -> ask.Expression:
+def truths(draw: st.DrawFn, inner) -> ask.Expression:  # noqa: PLR0911
     kind = draw(st.sampled_from(sorted(KINDS)))
-    match draw(st.sampled_from(["comparison", "every", "some", "negation", "membership", "missing", "likeness"])):
+    match draw(
+        st.sampled_from(
+            ["comparison", "every", "some", "negation", "membership", "missing", "likeness"]
+        )
+    ):
         case "comparison":
-            return ask.Comparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])), inner(kind), inner(kind))
+            return ask.Comparison(
+                draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])), inner(kind), inner(kind)
+            )
         case "every":
             return ask.Every((inner("truth"), inner("truth")))
         case "some":
@@ -283,15 +336,24 @@ GRIDS = [
 def on_grids(draw: st.DrawFn, widest: int = 2**53) -> OnGrid:
     grid = draw(st.sampled_from([grid for grid in GRIDS if grid.width <= widest]))
     missing = draw(st.one_of(st.none(), st.sampled_from([grid.lower, grid.upper, grid.middle])))
-    of = draw(st.one_of(st.sampled_from(KINDS["number"]).map(lambda n: ask.Column(n, "number")), expressions("number")))
+    of = draw(
+        st.one_of(
+            st.sampled_from(KINDS["number"]).map(lambda n: ask.Column(n, "number")),
+            expressions("number"),
+        )
+    )
     return OnGrid(of, grid, missing)
 
 
 @st.composite
-def measures(draw: st.DrawFn) -> object:
-    match draw(st.sampled_from(["rows", "units", "total", "squares", "present", "product", "cells"])):
+def measures(draw: st.DrawFn) -> object:  # noqa: PLR0911
+    match draw(
+        st.sampled_from(["rows", "units", "total", "squares", "present", "product", "cells"])
+    ):
         case "rows":
-            return Rows(draw(st.one_of(st.none(), st.sampled_from(sorted(KINDS)).flatmap(expressions))))
+            return Rows(
+                draw(st.one_of(st.none(), st.sampled_from(sorted(KINDS)).flatmap(expressions)))
+            )
         case "units":
             return Units()
         case "total":
@@ -301,7 +363,9 @@ def measures(draw: st.DrawFn) -> object:
         case "present":
             return Present(draw(on_grids()))
         case "product":
-            return Product(draw(on_grids(2**30)), draw(on_grids(2**30)), draw(st.sampled_from(POWERS)))
+            return Product(
+                draw(on_grids(2**30)), draw(on_grids(2**30)), draw(st.sampled_from(POWERS))
+            )
         case _:
             return Cells(draw(on_grids(100)))
 
@@ -319,10 +383,22 @@ def groups(draw: st.DrawFn, name: str) -> Group:
     other = draw(st.sampled_from([None, "other"]))
     if draw(st.booleans()):
         bins = draw(st.sampled_from([1, 2, 5, 50]))
-        edges = sorted(draw(st.sets(st.fractions(-20, 20, max_denominator=64), min_size=bins + 1, max_size=bins + 1)))
-        return Group(name, draw(expressions("number", 1)), tuple(map(str, range(bins))), other, tuple(edges))
+        edges = sorted(
+            draw(
+                st.sets(
+                    st.fractions(-20, 20, max_denominator=64), min_size=bins + 1, max_size=bins + 1
+                )
+            )
+        )
+        return Group(
+            name, draw(expressions("number", 1)), tuple(map(str, range(bins))), other, tuple(edges)
+        )
     kind = draw(st.sampled_from(sorted(KINDS)))
-    same = (lambda key: reference.evaluate(ask.Constant(key, "number"), {})) if kind == "number" else (lambda key: key)
+    same = (
+        (lambda key: reference.evaluate(ask.Constant(key, "number"), {}))
+        if kind == "number"
+        else (lambda key: key)
+    )
     keys = draw(st.lists(KEYS[kind], min_size=1, max_size=5, unique_by=same))
     return Group(name, draw(expressions(kind, 1)), tuple(keys), other)
 
@@ -335,8 +411,16 @@ def requests(draw: st.DrawFn) -> Request:
     by = tuple(draw(groups(f"g{index}")) for index in range(draw(st.integers(0, 2))))
     sets = None
     if not any(isinstance(measure, Cells | Units) for measure in wanted):
-        chosen = [tuple(at) for size in range(len(by) + 1) for at in itertools.combinations(range(len(by)), size)]
-        sets = draw(st.one_of(st.none(), st.lists(st.sampled_from(chosen), min_size=1, unique=True).map(tuple)))
+        chosen = [
+            tuple(at)
+            for size in range(len(by) + 1)
+            for at in itertools.combinations(range(len(by)), size)
+        ]
+        sets = draw(
+            st.one_of(
+                st.none(), st.lists(st.sampled_from(chosen), min_size=1, unique=True).map(tuple)
+            )
+        )
     return Request(
         measures=wanted,
         groups=by,
@@ -374,14 +458,16 @@ CORNERS = {
     "name": NAMES,
     "day": [date(1, 1, 1), date(9999, 12, 31), date(2020, 12, 31), date(2021, 1, 3), date(2024, 2, 29), None],
     "moment": [
-        datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1),
-        datetime(2021, 1, 3, 12, 30, 45, 900000), datetime(2024, 1, 1), None,
+        datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23, 59, 59, 1),  # noqa: DTZ001
+        datetime(2021, 1, 3, 12, 30, 45, 900000), datetime(2024, 1, 1), None,  # noqa: DTZ001
     ],
     "zoned": [datetime(2023, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), None],
     "flag": [True, False, None],
     "person": [1, 2, 3, 4, None],
 }  # fmt: skip
-"""Every odd value of every column; the columns turn at different speeds, so that they meet in many ways."""
+"""Every odd value of every column; the columns turn at different speeds, so that they meet in many
+ways.
+"""
 
 
 def corners(size: int = 120) -> pa.Table:
@@ -403,10 +489,14 @@ EMPTY = {
 
 
 def empty_columns(size: int) -> pa.Table:
-    """Columns of every type that are empty, or all but one row; and a column of persons, and one of two groups."""
+    """Columns of every type that are empty, or all but one row; and a column of persons, and one of
+    two groups.
+    """
     columns = {}
     for name, kind in FIELDS.items():
-        value = next(value for value in reversed(CORNERS[name]) if reference.plain(value) is not None)
+        value = next(
+            value for value in reversed(CORNERS[name]) if reference.plain(value) is not None
+        )
         for empty, values in EMPTY.items():
             if "nan" not in empty or name in {"real", "single"}:
                 columns[f"{name}_{empty}"] = pa.array(values(value, size), kind)
@@ -415,20 +505,36 @@ def empty_columns(size: int) -> pa.Table:
 
 
 def empty_measures(table: pa.Table) -> list[Measure]:
-    """Counts and sums of such columns, where missing values are dropped and where they are replaced."""
+    """Counts and sums of such columns, where missing values are dropped and where they are
+    replaced.
+    """
     kinds = {"person": "number", **{name: kind for kind, names in KINDS.items() for name in names}}
-    columns = [ask.Column(name, kinds[name.split("_")[0]]) for name in table.column_names if "_" in name]
+    columns = [
+        ask.Column(name, kinds[name.split("_")[0]]) for name in table.column_names if "_" in name
+    ]
     numbers = [column for column in columns if column.kind == "number"]
-    on_grids = [OnGrid(column, GRIDS[1], missing) for column in numbers for missing in (None, GRIDS[1].upper)]
+    on_grids = [
+        OnGrid(column, GRIDS[1], missing)
+        for column in numbers
+        for missing in (None, GRIDS[1].upper)
+    ]
     squares = [Squares(value) for value in on_grids if value.of.name.startswith("real")]
     products = [Product(on_grids[0], value, powers) for value in on_grids[1:4] for powers in POWERS]
-    return [*map(Rows, columns), *map(Total, on_grids), *map(Present, on_grids[::2]), *squares, *products]
+    return [
+        *map(Rows, columns),
+        *map(Total, on_grids),
+        *map(Present, on_grids[::2]),
+        *squares,
+        *products,
+    ]
 
 
 def empty_requests(measures: tuple[Measure, ...]):
     """Requests of them: all rows, WHERE one is missing, in groups, within limits."""
     hidden = ask.Missing(ask.Column("real_but_one", "number"))
-    seen = ask.Comparison(">=", ask.Column("real_but_one", "number"), ask.Constant(Fraction(1), "number"))
+    seen = ask.Comparison(
+        ">=", ask.Column("real_but_one", "number"), ask.Constant(Fraction(1), "number")
+    )
     half = Group("half", ask.Column("half", "number"), (Fraction(0), Fraction(1), Fraction(2)))
     empty = Group("empty", ask.Column("text_null", "text"), ("a",), "other")
     yield Request(measures)
@@ -456,12 +562,25 @@ def functions():
         yield ask.Function(name, (text,))
     yield ask.Function("substring", (text, columns["number"][2], real))
     for date_ in columns["date"]:
-        for part in ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"):
+        for part in (
+            "year",
+            "quarter",
+            "month",
+            "week",
+            "day",
+            "weekday",
+            "hour",
+            "minute",
+            "second",
+            "days",
+        ):
             yield ask.Part(part, date_)
         for unit in ("year", "quarter", "month", "week", "day", "hour"):
             yield ask.Truncated(unit, date_)
     yield from (ask.Likeness(text, pattern) for pattern in PATTERNS)
-    yield from (ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">="))
+    yield from (
+        ask.Comparison(sign, text, columns["text"][1]) for sign in ("=", "<>", "<", "<=", ">", ">=")
+    )
 
 
 CELLS = [
@@ -514,7 +633,9 @@ READINGS = [
 
 def read_cells():
     """A table of cells, and each way to read them."""
-    return pa.table({"cell": pa.array(CELLS, pa.string())}), [ask.Column("cell", kind, how) for kind, how in READINGS]
+    return pa.table({"cell": pa.array(CELLS, pa.string())}), [
+        ask.Column("cell", kind, how) for kind, how in READINGS
+    ]
 
 
 def columns_of(table: pa.Table, change) -> pa.Table:
@@ -534,7 +655,10 @@ POSTGRESQL_TYPES = {
     pa.uint64(): "numeric(20, 0)", pa.string(): "text", pa.date32(): "date", pa.bool_(): "boolean",
     pa.timestamp("us"): "timestamp", pa.timestamp("us", tz="Asia/Kathmandu"): "timestamptz",
 }  # fmt: skip
-AWKWARD = "-ctimezone=America/St_Johns -cdatestyle=German -cstandard_conforming_strings=off -cextra_float_digits=-10"
+AWKWARD = (
+    "-ctimezone=America/St_Johns -cdatestyle=German -cstandard_conforming_strings=off"
+    " -cextra_float_digits=-10"
+)
 """Settings of a session that would change what a careless statement means."""
 _numbers = itertools.count()
 
@@ -553,19 +677,25 @@ def on_postgresql(server: str):
         table = columns_of(
             table,
             lambda _, column: (
-                pa.array([text and text.replace("\0", "\x01") for text in column.to_pylist()], pa.string())
+                pa.array(
+                    [text and text.replace("\0", "\x01") for text in column.to_pylist()],
+                    pa.string(),
+                )
                 if column.type == pa.string()
                 else column
             ),
         )
         rows = table.to_pylist()
         kinds = [
-            POSTGRESQL_TYPES.get(field.type) or f"numeric({field.type.precision}, {field.type.scale})"
+            POSTGRESQL_TYPES.get(field.type)
+            or f"numeric({field.type.precision}, {field.type.scale})"
             for field in table.schema
         ]
         with psycopg.connect(server) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {name}")
-            fields = ", ".join(f'"{column}" {kind}' for column, kind in zip(table.column_names, kinds, strict=True))
+            fields = ", ".join(
+                f'"{column}" {kind}' for column, kind in zip(table.column_names, kinds, strict=True)
+            )
             connection.execute(f"CREATE UNLOGGED TABLE {name} ({fields})")
             places = ", ".join(["%s"] * len(kinds))
             connection.cursor().executemany(
@@ -590,24 +720,40 @@ def on_spark(session):
     }  # fmt: skip
 
     def opened(table: pa.Table):
-        table = columns_of(table, lambda _, column: column.cast(SPARK_TYPES.get(column.type, column.type)))
+        table = columns_of(
+            table, lambda _, column: column.cast(SPARK_TYPES.get(column.type, column.type))
+        )
         kinds = [
-            str(kind).replace("128", "") if pa.types.is_decimal(kind) else words.get(str(kind), "timestamp")
+            (
+                str(kind).replace("128", "")
+                if pa.types.is_decimal(kind)
+                else words.get(str(kind), "timestamp")
+            )
             for kind in table.schema.types
         ]
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in zip(table.column_names, kinds, strict=True))
+        schema = ", ".join(
+            f"`{name}` {kind}" for name, kind in zip(table.column_names, kinds, strict=True)
+        )
         return Spark(session.createDataFrame(table, schema=schema)), table.to_pylist()
 
     return opened
 
 
-COLUMNS = {"number": pa.float64(), "text": pa.string(), "date": pa.timestamp("us"), "truth": pa.bool_()}
+COLUMNS = {
+    "number": pa.float64(),
+    "text": pa.string(),
+    "date": pa.timestamp("us"),
+    "truth": pa.bool_(),
+}
 """What holds any value of a kind."""
 
 
-def beside_expected(table: pa.Table, expressions) -> tuple[pa.Table, list[Measure], list[list[int]]]:
-    """The table with the reference's value of each expression in each row, as a column; the measures in how many rows
-    an expression equals its column, and in how many it is missing; and their answers."""
+def beside_expected(
+    table: pa.Table, expressions
+) -> tuple[pa.Table, list[Measure], list[list[int]]]:
+    """The table with the reference's value of each expression in each row, as a column; the
+    measures in how many rows an expression equals its column, and in how many it is missing; and
+    their answers."""
     rows, measures, answers = rows_of(table), [], []
     for at, expression in enumerate(expressions):
         values = [reference.evaluate(expression, row) for row in rows]
@@ -630,13 +776,18 @@ def check_declared_texts(opened) -> None:
 
 
 def check_report(opened) -> None:
-    """The one statement of a report, with group columns, a condition, halves of two numbers and their product."""
+    """The one statement of a report, with group columns, a condition, halves of two numbers and
+    their product.
+    """
     from studies import Paper, study_of, table_of
 
     places, whole = ["north", "south", "west", "nowhere", None], [None, -4, 0, 3, 10, 99]
     rows = [
         {"who": f"u{at % 17}", "place": places[at % 5], "level": at % 4, "age": whole[at % 6]}
-        | {"pay": [None, math.nan, -3.0, 0.25, 7.5][at * 3 % 5], "well": [True, False, None][at * 5 % 3]}
+        | {
+            "pay": [None, math.nan, -3.0, 0.25, 7.5][at * 3 % 5],
+            "well": [True, False, None][at * 5 % 3],
+        }
         for at in range(120)
     ]
     tables = {
@@ -659,7 +810,10 @@ def check_custodians_counts(opened) -> None:
     units = ["x", "X ", "x", "y", None, "y", "x", "z", "é", "É"]
     engine, _ = opened(pa.table({"cell": pa.array(cells), "unit": pa.array(units)}))
     cell = ask.Column("cell", "text")
-    there, cleaned = ask.Negation(ask.Missing(cell)), ask.Column("cell", "text", ask.Reading(trim=True, casefold=True))
+    there, cleaned = (
+        ask.Negation(ask.Missing(cell)),
+        ask.Column("cell", "text", ask.Reading(trim=True, casefold=True)),
+    )
     assert list(engine.frequent(cell, there, 2).reveal().items()) == [("b", 3), ("a", 2)]
     assert engine.frequent(cleaned, there, 9).reveal() == {"a": 3, "b": 3, "é": 2, "c": 1}
     assert engine.rows_of_units("unit", 1).reveal() == [9, 6, 2, 3, 4]
@@ -693,11 +847,17 @@ def octave_counts(values: list[object], whole: bool) -> list[int]:
 
 
 def check_octaves(opened) -> None:
-    """Octaves of odd numbers, and of texts that are read as numbers, are those of the reference; each unit once."""
+    """Octaves of odd numbers, and of texts that are read as numbers, are those of the reference;
+    each unit once.
+    """
     from discreet.release.profiles.octaves import ROW_LIMITS
     from discreet.release.profiles.plan import _octaves
 
-    powers = [sign * 2.0**power for sign in (1, -1) for power in (-41, -40, -39, -1, 0, 1, 52, 62, 63, 64, 65)]
+    powers = [
+        sign * 2.0**power
+        for sign in (1, -1)
+        for power in (-41, -40, -39, -1, 0, 1, 52, 62, 63, 64, 65)
+    ]
     near = [math.nextafter(power, end) for power in powers for end in (math.inf, -math.inf)]
     reals = [*ODD_NUMBERS, *powers, *near, None]
     wholes = [0, 1, -1, 2, -2, 3, 2**52, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**62), None]
@@ -721,7 +881,9 @@ def check_octaves(opened) -> None:
     ):
         values = [reference.evaluate(column, row) for row in rows]
         group = _octaves(column, whole)
-        assert list(engine.fetch(Request((Rows(),), (group,))).reveal()[0]) == octave_counts(values, whole), column
+        assert list(engine.fetch(Request((Rows(),), (group,))).reveal()[0]) == octave_counts(
+            values, whole
+        ), column
         once = Request((Rows(),), (group,), unit="who", max_rows=1)
         counts = engine.fetch(once).reveal()
         assert counts == reference.fetch(once, rows)
@@ -733,4 +895,6 @@ def check_octaves(opened) -> None:
     assert found == [sum(low < count <= high for count in units.values()) for low, high in pairs]
     few = opened(pa.table({"who": list("abbcccddddeeeee")}))[0]
     assert few.units_by_rows("who", (1, 2, 4)).reveal() == [1, 1, 2, 1]
-    assert opened(pa.table({"who": pa.array([None], pa.string())}))[0].units_by_rows("who", (1,)).reveal() == [0, 0]
+    assert opened(pa.table({"who": pa.array([None], pa.string())}))[0].units_by_rows(
+        "who", (1,)
+    ).reveal() == [0, 0]

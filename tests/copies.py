@@ -36,18 +36,28 @@ def _repeated(measure: Any, times: int) -> Any:
     groups = CellCounts.of(measure)
     lengths = np.tile(np.diff(groups.starts), times)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return CellCounts(groups.width, starts, np.tile(groups.cells, times), np.tile(groups.counts, times))
+    return CellCounts(
+        groups.width, starts, np.tile(groups.cells, times), np.tile(groups.counts, times)
+    )
 
 
 def with_copies(terms: UnitLimits, times: int) -> UnitLimits:
-    """The terms of an answer with so many times its groups, one unit of which is still in a single copy of them."""
+    """The terms of an answer with so many times its groups, one unit of which is still in a single
+    copy of them.
+    """
     copies = replace(terms, cells=terms.cells * times)
-    vars(copies).update({name: getattr(terms, name) for name in ("row_changes", "touched", "same_group")})
+    vars(copies).update(
+        {name: getattr(terms, name) for name in ("row_changes", "touched", "same_group")}
+    )
     return copies
 
 
-def releases_of(plan: Plan, rounds: int, exact: Exact[list[Any]] | None = None) -> dict[str, np.ndarray]:
-    """The numbers of so many releases of a plan by name, with the ends of their intervals, groups after groups."""
+def releases_of(
+    plan: Plan, rounds: int, exact: Exact[list[Any]] | None = None
+) -> dict[str, np.ndarray]:
+    """The numbers of so many releases of a plan by name, with the ends of their intervals, groups
+    after groups.
+    """
     found: dict[str, Any] = {}
     exact = plan.fetched() if exact is None else exact
     for share, part in zip(plan.shares, exact.split(plan.sizes), strict=True):
@@ -55,7 +65,9 @@ def releases_of(plan: Plan, rounds: int, exact: Exact[list[Any]] | None = None) 
         one_group = isinstance(design, MomentDesign) and terms.public and not design.alone
         if one_group or isinstance(design, KnownCount):
             draws = [columns(design, part, terms, share.epsilon, plan.level) for _ in range(rounds)]
-            found |= {name: np.concatenate([draw[name] for draw in draws], axis=1) for name in draws[0]}
+            found |= {
+                name: np.concatenate([draw[name] for draw in draws], axis=1) for name in draws[0]
+            }
         else:
             copies = repeated(part, rounds), with_copies(terms, rounds)
             found |= columns(design, *copies, share.epsilon, plan.level)
@@ -66,7 +78,9 @@ def releases_of(plan: Plan, rounds: int, exact: Exact[list[Any]] | None = None) 
 def released(runs: int) -> Iterator[None]:
     """Releases of an array with the numbers of so many draws, each a row."""
     with (
-        mock.patch.object(Question, "estimates", lambda ask, *given, **more: many(ask, runs, *given, **more)),
+        mock.patch.object(
+            Question, "estimates", lambda ask, *given, **more: many(ask, runs, *given, **more)
+        ),
         mock.patch.object(Question, "released", all_numbers),
     ):
         yield
@@ -76,12 +90,16 @@ def all_numbers(ask: Question, estimate: Estimate, **given: Any) -> Any:
     return ask.release(np.asarray(estimate.values), partial(vector, estimate.ends), **given)
 
 
-def many(ask: Question, runs: int, design: Any, confidence: Fraction = USUAL) -> dict[str, Estimate]:
+def many(
+    ask: Question, runs: int, design: Any, confidence: Fraction = USUAL
+) -> dict[str, Estimate]:
     exact, terms = engine.fetch(ask.data, design.measures()), ask.terms
     match design:
         case HistogramDesign() if not design.halves(terms):
             copies = exact.map(lambda measures: [np.tile(measures[0], runs)])
-            counts = design.estimate(copies, terms, ask.epsilon, confidence)["histogram"].values.reshape(runs, -1)
+            counts = design.estimate(copies, terms, ask.epsilon, confidence)[
+                "histogram"
+            ].values.reshape(runs, -1)
             return {"histogram": Estimate(counts, None)}  # a histogram has intervals of its own
         case CountDesign() | MomentDesign(alone=True) | QuantileDesign() | ExtremeDesign():
             grouped = True
@@ -90,7 +108,9 @@ def many(ask: Question, runs: int, design: Any, confidence: Fraction = USUAL) ->
         case _:
             grouped = False
     if grouped:
-        return design.estimate(repeated(exact, runs), with_copies(terms, runs), ask.epsilon, confidence)
+        return design.estimate(
+            repeated(exact, runs), with_copies(terms, runs), ask.epsilon, confidence
+        )
     draws = [design.estimate(exact, terms, ask.epsilon, confidence) for _ in range(runs)]
     return {name: stacked([draw[name] for draw in draws]) for name in draws[0]}
 

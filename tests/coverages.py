@@ -1,4 +1,5 @@
-"""How often intervals hold the truth, for every statistic in every spelling, on data that is hard for them.
+"""How often intervals hold the truth, for every statistic in every spelling, on data that is hard
+for them.
 
     array            discreet.mean(x, bounds=…) and the like; missing values of floats are dropped
     array, n public  the same with missing=, so that n is public under change-one
@@ -8,11 +9,12 @@
     GROUP BY         SELECT g, avg(x) FROM data GROUP BY g, all rows in one of two groups
     report           a report with that table, all of whose groups have the same rows
 
-A *trial* is a statistic in one spelling, under one relation, on one data set and at one ε. It is asked once and its
-noise is drawn `runs` times. The truth is the statistic of the values within their bounds, before they are rounded to
-the grid; only where a release says that its interval leaves rounding out, and for cumulative counts, it is that of the
-rounded values. Quantiles are the smallest value that at least a share q of the values does not exceed. Intervals of the
-parts of a vector are counted for each part, and the worst part counts; those of trees must hold all together.
+A *trial* is a statistic in one spelling, under one relation, on one data set and at one ε. It is
+asked once and its noise is drawn `runs` times. The truth is the statistic of the values within
+their bounds, before they are rounded to the grid; only where a release says that its interval
+leaves rounding out, and for cumulative counts, it is that of the rounded values. Quantiles are the
+smallest value that at least a share q of the values does not exceed. Intervals of the parts of a
+vector are counted for each part, and the worst part counts; those of trees must hold all together.
 """
 
 from __future__ import annotations
@@ -48,10 +50,13 @@ RELATIONS = ("change-one", "add-remove")
 SIZES = (0, 1, 2, 10, 1000)
 EPSILONS = ("1/2", "10")
 MIDWAY = "1000000"
-"""The largest ε: the noise is smaller than what the rounding of ten thousand values can add up to."""
+"""The largest ε: the noise is smaller than what the rounding of ten thousand values can add up to.
+"""
 
 ALARM = 1e-6
-"""Of a whole table, for the probability that some trial fails though all intervals hold as often as they say."""
+"""Of a whole table, for the probability that some trial fails though all intervals hold as often as
+they say.
+"""
 
 _DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
 _THREE = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
@@ -89,22 +94,37 @@ def data_sets(sizes: Sequence[int] = SIZES) -> list[Data]:
             ("all at the upper bound", np.full(n, 5.0), (-3, 5)),
             ("all at the lower bound", np.full(n, 0), (0, 20)),
             ("two values", np.where(at % 10 == 0, 9, 2), (0, 10)),
-            ("two clusters, a gap between", np.where(at % 2, 0.9, 0.0) + 0.1 * at / max(n, 1), (0, 1)),
+            (
+                "two clusters, a gap between",
+                np.where(at % 2, 0.9, 0.0) + 0.1 * at / max(n, 1),
+                (0, 1),
+            ),
             ("atoms", np.minimum(np.random.default_rng(n).geometric(0.3, n) - 1, 20), (0, 20)),
         ]
-        found += [Data(name=f"{name}, n = {n:,}", values=values, bounds=bounds) for name, values, bounds in shapes]
+        found += [
+            Data(name=f"{name}, n = {n:,}", values=values, bounds=bounds)
+            for name, values, bounds in shapes
+        ]
     places = np.random.default_rng(7).integers(0, 2**16 - 1, 10_000)
     for bits in (16, 18, 22, 30):
         grid = 2.0**-bits
         values = places / 2**16 + grid / 2
-        found.append(Data(name=f"midway between 2^-{bits}", values=values, bounds=(0, 1), epsilons=(MIDWAY,)))
+        found.append(
+            Data(name=f"midway between 2^-{bits}", values=values, bounds=(0, 1), epsilons=(MIDWAY,))
+        )
     fractions = np.full(5000, 40.2)
     for name, values in (
         ("40.2", fractions),
         ("40.5", fractions + 0.3),
         ("0.5 and 40.5", np.arange(5000) % 2 * 40 + 0.5),
     ):
-        data = Data(name=f"{name}, precision = 1", values=values, bounds=(0, 100), precision="1", epsilons=("1", "40"))
+        data = Data(
+            name=f"{name}, precision = 1",
+            values=values,
+            bounds=(0, 100),
+            precision="1",
+            epsilons=("1", "40"),
+        )
         found.append(data)
     return found
 
@@ -144,7 +164,9 @@ def edges_of(bounds: tuple[float, float]) -> list[float]:
 def below(found: Any, data: Data) -> np.ndarray:
     """How many values, rounded to the points, are at or below each point."""
     step = found.points[1] - found.points[0]
-    rounded = np.sort(np.floor((data.values - found.points[0]) / step + 0.5) * step + found.points[0])
+    rounded = np.sort(
+        np.floor((data.values - found.points[0]) / step + 0.5) * step + found.points[0]
+    )
     return np.searchsorted(rounded, found.points + step / 4)
 
 
@@ -171,7 +193,9 @@ class Statistic:
     part: int = 1
     """A part of the runs is enough where a choice takes long."""
     numbers: int = 1
-    """How many released numbers it is computed from, each of which holds at the confidence by itself."""
+    """How many released numbers it is computed from, each of which holds at the confidence by
+    itself.
+    """
 
     @property
     def confidence(self) -> float:
@@ -181,7 +205,9 @@ class Statistic:
 
 def _of_each_run(found: Any, _: Data) -> tuple[Any, Any]:
     """The ends of several quantiles, which are put in order in each release."""
-    runs = zip(*(zip(*spread(LEVEL, False), strict=True) for spread in found._spread.args[0]), strict=True)
+    runs = zip(
+        *(zip(*spread(LEVEL, False), strict=True) for spread in found._spread.args[0]), strict=True
+    )
     ends = [in_order([lambda *_, part=part: part for part in run], LEVEL, False) for run in runs]
     lows, highs = zip(*ends, strict=True)
     return np.array(lows), np.array(highs)
@@ -192,7 +218,15 @@ def _part(name: str) -> Callable[[Any, Data], tuple[Any, Any]]:
 
 
 STATISTICS = (
-    Statistic(name="count", truth=of(len), array=discreet.count, sql="count(x)", report=True, fewest=0, plain=True),
+    Statistic(
+        name="count",
+        truth=of(len),
+        array=discreet.count,
+        sql="count(x)",
+        report=True,
+        fewest=0,
+        plain=True,
+    ),
     Statistic(
         name="count of a condition",
         truth=of(lambda x: int(high(x).sum())),
@@ -202,11 +236,19 @@ STATISTICS = (
         fewest=0,
         plain=True,
     ),
-    Statistic(name="sum", truth=of(np.sum), array=discreet.sum, sql="sum(x)", report=True, fewest=0),
-    Statistic(name="sum beside a mean", truth=of(np.sum), sql="sum(x), avg(x)", report=True, fewest=0),
+    Statistic(
+        name="sum", truth=of(np.sum), array=discreet.sum, sql="sum(x)", report=True, fewest=0
+    ),
+    Statistic(
+        name="sum beside a mean", truth=of(np.sum), sql="sum(x), avg(x)", report=True, fewest=0
+    ),
     Statistic(name="sum beside a count", truth=of(np.sum), sql="sum(x), count(*)", fewest=0),
     Statistic(name="mean", truth=of(np.mean), array=discreet.mean, sql="avg(x)", report=True),
-    Statistic(name="mean, method=laplace", truth=of(np.mean), array=partial(discreet.mean, method="laplace")),
+    Statistic(
+        name="mean, method=laplace",
+        truth=of(np.mean),
+        array=partial(discreet.mean, method="laplace"),
+    ),
     Statistic(name="mean beside a count", truth=of(np.mean), sql="avg(x), count(*)"),
     Statistic(name="mean of two columns", truth=of(np.mean), sql="avg(x), avg(y)", report=True),
     Statistic(
@@ -251,10 +293,23 @@ STATISTICS = (
         public=True,
         fewest=2,
     ),
-    Statistic(name="mean of mean_and_std", truth=of(np.mean), array=discreet.mean_and_std, ends=_part("mean")),
-    Statistic(name="std of mean_and_std", truth=of(np.std), array=discreet.mean_and_std, ends=_part("std")),
+    Statistic(
+        name="mean of mean_and_std",
+        truth=of(np.mean),
+        array=discreet.mean_and_std,
+        ends=_part("mean"),
+    ),
+    Statistic(
+        name="std of mean_and_std", truth=of(np.std), array=discreet.mean_and_std, ends=_part("std")
+    ),
     *(
-        Statistic(name=f"{part} of summary", truth=of(truth), array=discreet.summary, ends=_part(part), part=2)
+        Statistic(
+            name=f"{part} of summary",
+            truth=of(truth),
+            array=discreet.summary,
+            ends=_part(part),
+            part=2,
+        )
         for part, truth in {
             "count": len,
             "mean": np.mean,
@@ -265,7 +320,11 @@ STATISTICS = (
         }.items()
     ),
     Statistic(
-        name="median", truth=of(partial(ranked, Fraction(1, 2))), array=discreet.median, sql="median(x)", part=10
+        name="median",
+        truth=of(partial(ranked, Fraction(1, 2))),
+        array=discreet.median,
+        sql="median(x)",
+        part=10,
     ),
     Statistic(
         name="quantile 0.9",
@@ -338,7 +397,12 @@ STATISTICS = (
         array=lambda x, epsilon, **_: discreet.randomized_response(high(x), epsilon=epsilon),
         plain=True,
     ),
-    Statistic(name="number of units", truth=lambda data: len(data.values) // 2, sql="count(DISTINCT who)", fewest=0),
+    Statistic(
+        name="number of units",
+        truth=lambda data: len(data.values) // 2,
+        sql="count(DISTINCT who)",
+        fewest=0,
+    ),
     Statistic(name="min", truth=of(np.min), array=discreet.min, sql="min(x)", part=2),
     Statistic(name="max", truth=of(np.max), array=discreet.max, sql="max(x)", part=2),
 )
@@ -378,7 +442,9 @@ class Result:
         return self.held / self.runs
 
     def fails(self, alarm: float) -> bool:
-        """Whether the upper Clopper–Pearson bound at this error probability lies below the confidence."""
+        """Whether the upper Clopper–Pearson bound at this error probability lies below the
+        confidence.
+        """
         if self.held == self.runs:
             return False
         return float(stats.beta.isf(alarm, self.held + 1, self.runs - self.held)) < self.confidence
@@ -392,7 +458,13 @@ def trials(sets: Sequence[Data], statistics: Sequence[Statistic] = STATISTICS) -
     for data, spelling, relation, statistic in product(sets, SPELLINGS, RELATIONS, statistics):
         if _fits(statistic, spelling, relation, data):
             for epsilon in data.epsilons:
-                yield Trial(statistic=statistic, spelling=spelling, relation=relation, data=data, epsilon=epsilon)
+                yield Trial(
+                    statistic=statistic,
+                    spelling=spelling,
+                    relation=relation,
+                    data=data,
+                    epsilon=epsilon,
+                )
 
 
 def _fits(statistic: Statistic, spelling: str, relation: str, data: Data) -> bool:
@@ -401,8 +473,13 @@ def _fits(statistic: Statistic, spelling: str, relation: str, data: Data) -> boo
         return False
     if kind == "array":
         known = relation == "change-one" and (bool(public) or data.whole)
-        told = statistic.array is not None and data.precision is None and not (public and statistic.plain)
-        # one relation is enough for what has none, and a textbook's form with one sensitivity needs a public n
+        told = (
+            statistic.array is not None
+            and data.precision is None
+            and not (public and statistic.plain)
+        )
+        # one relation is enough for what has none, and a textbook's form with one sensitivity needs
+        # a public n
         return told and (known or not statistic.public)
     if statistic.sql is None or (spelling == "units" and len(data.values) % 2):
         return False
@@ -415,7 +492,9 @@ def run(trial: Trial, runs: int) -> Result:
     """The result of a trial."""
     statistic, data = trial.statistic, trial.data
     runs = max(runs // statistic.part, 100)
-    lows, highs, step = (_of_array if trial.spelling.startswith("array") else _of_study)(trial, runs)
+    lows, highs, step = (_of_array if trial.spelling.startswith("array") else _of_study)(
+        trial, runs
+    )
     truth = np.asarray(statistic.truth(data if step is None else data.rounded(step)), float)
     slack = _EQUAL * np.maximum(np.abs(truth), 1e-300)
     held = (np.asarray(lows) - slack <= truth) & (truth <= np.asarray(highs) + slack)
@@ -497,12 +576,19 @@ def _of_study(trial: Trial, runs: int) -> Ends:
         return *_of_report(study.report({"table": text}, epsilon=epsilon), runs), None
     plan = study.sql(text, epsilon=epsilon)
     cells = releases_of(plan, runs, _fetched(study, text))
-    numbers = {name: tuple(column[:: 2 if grouped else 1] for column in three) for name, three in cells.items()}
+    numbers = {
+        name: tuple(column[:: 2 if grouped else 1] for column in three)
+        for name, three in cells.items()
+    }
     most = max(len(column) for three in numbers.values() for column in three)
-    whole: Any = {name: tuple(np.resize(column, most) for column in three) for name, three in numbers.items()}
+    whole: Any = {
+        name: tuple(np.resize(column, most) for column in three) for name, three in numbers.items()
+    }
     outputs = tuple(output for output in plan.query.outputs if output[0] != "g")
     record = Record({}, {"run": np.arange(most)}, whole)
-    first: Any = next(iter(columns_of(record, replace(plan.query, outputs=outputs, groups=())).values()))
+    first: Any = next(
+        iter(columns_of(record, replace(plan.query, outputs=outputs, groups=())).values())
+    )
     halves = [2 * half for half in plan.roundings.values()]
     low, high_end = np.array(first.low, float), np.array(first.high, float)
     if first.missing is not None:  # a quotient by 0 is no number, and has no interval

@@ -1,4 +1,6 @@
-"""Failures of sources and ledgers: what an error of ours must say, and a PostgreSQL server that may be broken."""
+"""Failures of sources and ledgers: what an error of ours must say, and a PostgreSQL server that may
+be broken.
+"""
 
 import os
 import re
@@ -32,8 +34,12 @@ _ENDS = {
 }
 
 
-def told(work: Callable[[], Any], says: str, *, spent: object = False, code: str | None = None) -> DiscreetError:
-    """The error of some work, after checks: its sentence, what is spent, its code, and that it shows nothing else."""
+def told(
+    work: Callable[[], Any], says: str, *, spent: object = False, code: str | None = None
+) -> DiscreetError:
+    """The error of some work, after checks: its sentence, what is spent, its code, and that it
+    shows nothing else.
+    """
     with pytest.raises(DiscreetError) as caught:
         work()
     error = caught.value
@@ -83,7 +89,13 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
 
-    def address(self, user: str = "postgres", password: str | None = None, base: str = "postgres", **more: str) -> str:
+    def address(
+        self,
+        user: str = "postgres",
+        password: str | None = None,
+        base: str = "postgres",
+        **more: str,
+    ) -> str:
         options = "&".join(f"{name}={value}" for name, value in more.items())
         who = user if password is None else f"{user}:{password}"
         return f"postgresql://{who}@127.0.0.1:{self.port}/{base}{'?' * bool(options)}{options}"
@@ -93,8 +105,13 @@ class Server:
         (self.folder / "pg_hba.conf").write_text("\n".join(lines) + "\n")
 
     def start(self, *settings: str, wait: bool = True) -> None:
-        options = f"-h 127.0.0.1 -p {self.port} -k {self.folder} {' '.join(f'-c {term}' for term in settings)}"
-        self._control("-w" if wait else "-W", "-l", str(self.folder / "log"), "-o", options, "start")
+        options = (
+            f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
+            f" {' '.join(f'-c {term}' for term in settings)}"
+        )
+        self._control(
+            "-w" if wait else "-W", "-l", str(self.folder / "log"), "-o", options, "start"
+        )
 
     def stop(self, mode: str = "fast", *, wait: bool = True) -> None:
         self._control("-w" if wait else "-W", "-m", mode, "stop")
@@ -115,8 +132,12 @@ class Server:
 
     @contextmanager
     def meanwhile(self, action: Callable[[int], object], words: str = "slow") -> Iterator[None]:
-        """Do something with the process of the server that runs a statement with these words, as soon as it does."""
-        found = f"SELECT pid FROM pg_stat_activity WHERE query LIKE '%{words}%' AND state = 'active'"  # noqa: S608
+        """Do something with the process of the server that runs a statement with these words, as
+        soon as it does.
+        """
+        found = (
+            f"SELECT pid FROM pg_stat_activity WHERE query LIKE '%{words}%' AND state = 'active'"  # noqa: S608
+        )
         ended = threading.Event()
 
         def act() -> None:
@@ -145,7 +166,13 @@ class Server:
         program = [str(self._server.bin_path / "pg_ctl"), "-D", str(self.folder), *words]
         user = self._server.system_user
         subprocess.run(
-            program, check=check, cwd="/", user=user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60
+            program,
+            check=check,
+            cwd="/",
+            user=user,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=60,
         )
 
 

@@ -1,8 +1,10 @@
-"""A program that releases under faults, one forked child for each fault; run with faults.c preloaded.
+"""A program that releases under faults, one forked child for each fault; run with faults.c
+preloaded.
 
     python ledger_faults.py KIND WHERE ANCHOR FOLDER MODE
 
-FOLDER is where calls are counted, or "socket"; MODE is one of faults.c, or "steps" to die between the verbs.
+FOLDER is where calls are counted, or "socket"; MODE is one of faults.c, or "steps" to die between
+the verbs.
 
 It prints one JSON line for each fault: what the child showed, and what the ledger says afterwards.
 """
@@ -35,7 +37,11 @@ def release(place: Place, shown: Path, die_at: str = "") -> None:
             step("before spend")
             grant = ledger.spend(request, "q", "0.3", study="s", data_version=request)
             step("after spend")
-            answer = f"{request} {os.urandom(4).hex()}".encode() if grant.answer is None else grant.answer
+            answer = (
+                f"{request} {os.urandom(4).hex()}".encode()
+                if grant.answer is None
+                else grant.answer
+            )
             step("after work")
             answer = ledger.record(grant, answer)
             step("after record")
@@ -65,13 +71,19 @@ def afterwards(place: Place, shown: Path) -> dict:
     with place.open() as ledger:
         found = {
             "shown": before,
-            "answers": [entry.answer.decode() for entry in ledger.entries() if entry.kind == "answer"],
+            "answers": [
+                entry.answer.decode() for entry in ledger.entries() if entry.kind == "answer"
+            ],
             "spends": [entry.request_id for entry in ledger.entries() if entry.kind == "spend"],
             "spent": str(ledger.spent("s")),
         }
     release(place, shown)
     with place.open() as ledger:
-        return {**found, "again": shown.read_text().splitlines()[len(before) :], "in all": str(ledger.spent("s"))}
+        return {
+            **found,
+            "again": shown.read_text().splitlines()[len(before) :],
+            "in all": str(ledger.spent("s")),
+        }
 
 
 def main(kind: str, where: str, anchor: str, folder: str, mode: str) -> None:
@@ -103,7 +115,11 @@ def main(kind: str, where: str, anchor: str, folder: str, mode: str) -> None:
         fresh()
         if kind != "sqlite":
             place = renewed(place)
-        work = partial(release, place, show, fault) if mode == "steps" else partial(armed, place, fault)
+        work = (
+            partial(release, place, show, fault)
+            if mode == "steps"
+            else partial(armed, place, fault)
+        )
         ended = child(work)
         print(json.dumps({"fault": fault, "ended": ended, **afterwards(place, show)}), flush=True)
 

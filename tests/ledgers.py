@@ -64,17 +64,28 @@ def postgresql_place(server: str, folder: Path) -> Place:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
     joint = "&" if "?" in server else "?"
-    return Place("postgresql", f"{server}{joint}options=-csearch_path%3D{name}", str(folder / f"{name}.anchor"))
+    return Place(
+        "postgresql",
+        f"{server}{joint}options=-csearch_path%3D{name}",
+        str(folder / f"{name}.anchor"),
+    )
 
 
 def race(place: Place, worker: int, threads: int, largest: int, results) -> None:
-    """Spend random costs from several threads until each has been refused four times; some on another machine."""
+    """Spend random costs from several threads until each has been refused four times; some on
+    another machine.
+    """
     place = place.elsewhere(worker) if worker % 2 else place
     with place.open() as ledger, ThreadPoolExecutor(threads) as pool:
-        work = [pool.submit(_race, ledger, f"{worker}/{thread}", largest) for thread in range(threads)]
+        work = [
+            pool.submit(_race, ledger, f"{worker}/{thread}", largest) for thread in range(threads)
+        ]
         found = [item.result() for item in work]
     results.put(
-        ([cost for granted, _ in found for cost in granted], [cost for _, refused in found for cost in refused])
+        (
+            [cost for granted, _ in found for cost in granted],
+            [cost for _, refused in found for cost in refused],
+        )
     )
 
 
@@ -106,7 +117,9 @@ def ask_at_once(place: Place, worker: int, threads: int, results) -> None:
         results.put(list(pool.map(ask, range(threads))))
 
 
-def damaged(folder: str, whole: bytes, export: str, changes: list[tuple[str, int]]) -> list[tuple[str, int, str]]:
+def damaged(
+    folder: str, whole: bytes, export: str, changes: list[tuple[str, int]]
+) -> list[tuple[str, int, str]]:
     """The changes of a ledger's file that were neither refused nor without any effect."""
     place = sqlite_place(Path(folder))
     wrong = []
@@ -139,10 +152,16 @@ def change_of(whole: bytes, kind: str, index: int) -> bytes:
 
 def run_faults(place: Place, faults: Path, folder: object, tmp_path: Path, mode: str) -> list[dict]:
     """The reports of ledger_faults.py, which runs with the faults preloaded."""
-    environment = {**os.environ, "LD_PRELOAD": str(faults), "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(faults),
+        "PYTHONPATH": str(Path(__file__).parent),
+    }
     arguments = [place.kind, place.where, place.anchor, str(folder), mode]
     program = [sys.executable, str(Path(__file__).with_name("ledger_faults.py")), *arguments]
-    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        program, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "unexpected" not in done.stderr, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,12 +1,15 @@
-"""Releases with the noise switched off, and a record of what noise would have been added to which integers.
+"""Releases with the noise switched off, and a record of what noise would have been added to which
+integers.
 
-An event is one draw of noise: either integers kᵢ with scales bᵢ, or a choice among cells with exponents in a unit. What
-one unit costs between two records is
+An event is one draw of noise: either integers kᵢ with scales bᵢ, or a choice among cells with
+exponents in a unit. What one unit costs between two records is
 
-    Σ |Δkᵢ|/bᵢ                                        for integers with independent discrete Laplace noise
+    Σ |Δkᵢ|/bᵢ                                        for integers with independent discrete Laplace
+                                                      noise
     unit·(largest − smallest move of an exponent)     for a choice by permute-and-flip
 
-added up over all events. Everything else in an event (its kind, scales, unit, shape) must not depend on the data.
+added up over all events. Everything else in an event (its kind, scales, unit, shape) must not
+depend on the data.
 """
 
 import re
@@ -22,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from cells import spread_out
-from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw for it are there
+from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw are there
 from discreet.draw import vector
 from discreet.draw.choice import Runs
 from discreet.release import mechanism
@@ -31,7 +34,9 @@ from discreet.release.statistics import tree
 
 @dataclass(frozen=True)
 class Event:
-    """One draw: `public` is all that may not depend on the data, `secret` the integers before noise."""
+    """One draw: `public` is all that may not depend on the data, `secret` the integers before
+    noise.
+    """
 
     public: tuple[Any, ...]
     secret: np.ndarray
@@ -43,7 +48,10 @@ class Event:
             return self.public[1] * (max(numbers) - min(numbers))
         if kind == "even":
             return sum(map(abs, numbers)) / self.public[1]
-        return sum((abs(moved) / scale for moved, scale in zip(numbers, self.public[1], strict=True)), Fraction(0))
+        return sum(
+            (abs(moved) / scale for moved, scale in zip(numbers, self.public[1], strict=True)),
+            Fraction(0),
+        )
 
 
 @dataclass
@@ -89,7 +97,8 @@ def no_noise() -> Iterator[Record]:
     def columns(*given: Any, **named: Any) -> Any:
         found = real_columns(*given, **named)
         scales, steps = tuple(one.scale for one in found), tuple(one.step for one in found)
-        whole = np.array([one.values[0] // one.step for one in found], object)  # an array is one group
+        # an array is one group
+        whole = np.array([one.values[0] // one.step for one in found], object)
         note(Event(("sums", scales, steps), whole))
         return found
 
@@ -131,13 +140,24 @@ def no_noise() -> Iterator[Record]:
 
 @cache
 def _places() -> list[tuple[ModuleType, str, Callable[..., Any]]]:
-    """Where the functions that draw are used, by whatever module has imported them, and the functions."""
+    """Where the functions that draw are used, by whatever module has imported them, and the
+    functions.
+    """
     originals = {name: getattr(mechanism, name) for name in ("choose", "noisy_columns")}
     originals |= {name: getattr(vector, name) for name in ("draw_one", "fill")}
-    originals |= {name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")}
-    modules = [module for name, module in sys.modules.items() if re.match(r"discreet\.(draw\.vector|(?!draw))", name)]
+    originals |= {
+        name: getattr(mechanism, name) for name in ("noisy_counts", "noisy_tree", "textbook")
+    }
+    modules = [
+        module
+        for name, module in sys.modules.items()
+        if re.match(r"discreet\.(draw\.vector|(?!draw))", name)
+    ]
     return [
-        (module, name, real) for module in modules for name, real in originals.items() if vars(module).get(name) is real
+        (module, name, real)
+        for module in modules
+        for name, real in originals.items()
+        if vars(module).get(name) is real
     ]
 
 

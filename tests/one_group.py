@@ -1,6 +1,8 @@
-"""The slow twin of `release.statistics.grouped`: one group at a time, sums in fractions, and edges by bisection.
+"""The slow twin of `release.statistics.grouped`: one group at a time, sums in fractions, and edges
+by bisection.
 
-The sums of a value's weight (u, 1−u), or ((1−u)², 2u(1−u), u²), are drawn, or follow from centred totals.
+The sums of a value's weight (u, 1−u), or ((1−u)², 2u(1−u), u²), are drawn, or follow from centred
+totals.
 """
 
 import math
@@ -58,7 +60,10 @@ class Group:
 
     def sums(self) -> list[Fraction]:
         return [
-            sum((part * total.value for part, total in zip(row, self.totals, strict=True)), Fraction())
+            sum(
+                (part * total.value for part, total in zip(row, self.totals, strict=True)),
+                Fraction(),
+            )
             for row in self.coefficients()
         ]
 
@@ -77,7 +82,9 @@ class Group:
         return float(self.size())
 
     def sum(self) -> float:
-        return float(np.dot(self._sum_weights(), [float(one) for one in self.sums()])) * float(self.grid.step)
+        return float(np.dot(self._sum_weights(), [float(one) for one in self.sums()])) * float(
+            self.grid.step
+        )
 
     def variance(self) -> float:
         size, u = self.size(), self.u()
@@ -98,7 +105,10 @@ class Group:
         low, high = (
             self.sum()
             + side
-            * (half * self.count() + float(self._noise(self._sum_weights() + side * half, float(confidence))))
+            * (
+                half * self.count()
+                + float(self._noise(self._sum_weights() + side * half, float(confidence)))
+            )
             * step
             for side in (-1, 1)
         )
@@ -112,18 +122,25 @@ class Group:
         first, last = (float((self.grid.lower + end) * self.grid.step) for end in ends)
         return first, last
 
-    def variance_interval(self, confidence: Fraction, *, sample: bool = False) -> tuple[float, float]:
+    def variance_interval(
+        self, confidence: Fraction, *, sample: bool = False
+    ) -> tuple[float, float]:
         each = (1 + float(confidence)) / 2
         b0, b1, b2 = (float(one) for one in self.sums())
         u = np.linspace(*self._shares(each), MEANS)[:, None]
         known = u * u * b0 + (u * u - u) * b1 + (1 - u) ** 2 * b2
 
         def threshold(v: Floats) -> Floats:
-            return self._noise(np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1), each)
+            return self._noise(
+                np.stack([u * u - v, u * u - u - v, (1 - u) ** 2 - v], axis=-1), each
+            )
 
         most = 0.5 if sample else 0.25
         lows, highs = solutions(known[:, 0], b0 + b1 + b2 - sample, threshold, 0.0, most)
-        width, half = float(self.grid.width * self.grid.step), 0.0 if self.grid.exact else float(self.grid.step) / 2
+        width, half = (
+            float(self.grid.width * self.grid.step),
+            (0.0 if self.grid.exact else float(self.grid.step) / 2),
+        )
         half *= math.sqrt(2) if sample else 1
         low, high = (math.sqrt(end) * width for end in (float(lows.min()), float(highs.max())))
         return max(low - half, 0.0) ** 2, min((high + half) ** 2, most * width**2)
@@ -152,22 +169,31 @@ class Group:
             return discrete_radius(of_totals, float(one.scale), confidence)
         spreads = np.array([continuous_scale(total) for total in self.totals])
         slack = np.array([slack_of(total, confidence) for total in self.totals])
-        return combined_radius(of_totals * spreads, confidence) + (np.abs(of_totals) * slack).max(axis=-1)
+        return combined_radius(of_totals * spreads, confidence) + (np.abs(of_totals) * slack).max(
+            axis=-1
+        )
 
 
 def solutions(
-    numerators: Floats, denominator: float, threshold: Callable[[Floats], Floats], low: float, high: float
+    numerators: Floats,
+    denominator: float,
+    threshold: Callable[[Floats], Floats],
+    low: float,
+    high: float,
 ) -> tuple[Floats, Floats]:
-    """For each numerator the smallest and the largest z in [low, high] with |numerator − z·denominator| ≤ threshold(z).
+    """For each numerator the smallest and the largest z in [low, high] with |numerator −
+    z·denominator| ≤ threshold(z).
 
-    At the true z the left side is noise alone, so the set covers it whatever the denominator is (Fieller). The
-    threshold takes a row of z for each numerator.
+    At the true z the left side is noise alone, so the set covers it whatever the denominator is
+    (Fieller). The threshold takes a row of z for each numerator.
     """
     rows = numerators[:, None]
 
     def holds(z: Floats) -> NDArray[np.bool_]:
         # the left side is a difference of floats: without noise it would not be 0 at the true z
-        accepted: NDArray[np.bool_] = np.abs(rows - z * denominator) <= threshold(z) + _FLOATS * np.abs(rows)
+        accepted: NDArray[np.bool_] = np.abs(rows - z * denominator) <= threshold(
+            z
+        ) + _FLOATS * np.abs(rows)
         return accepted
 
     points = np.broadcast_to(np.linspace(low, high, _POINTS), (numerators.size, _POINTS))
@@ -183,10 +209,13 @@ def solutions(
     outside = np.hstack([np.take_along_axis(points, index, axis=1) for index in (before, after)])
     for _ in range(_ROUNDS):
         outside, inside = _closer(holds, outside, inside)
-    return outside[:, 0], outside[:, 1]  # the last points outside: a little too wide, never too narrow
+    # the last points outside: a little too wide, never too narrow
+    return outside[:, 0], outside[:, 1]
 
 
-def _closer(holds: Callable[[Floats], NDArray[np.bool_]], outside: Floats, inside: Floats) -> tuple[Floats, Floats]:
+def _closer(
+    holds: Callable[[Floats], NDArray[np.bool_]], outside: Floats, inside: Floats
+) -> tuple[Floats, Floats]:
     """Both edges of every row, each to a sixteenth of where they can lie."""
     parts = np.linspace(0.0, 1.0, _PARTS + 1)
     points = outside[..., None] + (inside - outside)[..., None] * parts
@@ -194,5 +223,7 @@ def _closer(holds: Callable[[Floats], NDArray[np.bool_]], outside: Floats, insid
     accepted[..., 0] &= outside == inside  # at an end of the interval there is nothing outside
     accepted[..., -1] = True
     index = accepted.argmax(axis=-1)[..., None]
-    ends = [np.take_along_axis(points, at, axis=-1)[..., 0] for at in (np.maximum(index - 1, 0), index)]
+    ends = [
+        np.take_along_axis(points, at, axis=-1)[..., 0] for at in (np.maximum(index - 1, 0), index)
+    ]
     return ends[0], ends[1]

@@ -14,7 +14,11 @@ Ends = dict[str, list[Any]]
 
 def numbers(values: list[Any], reach: float) -> Ends:
     """Values with equal intervals."""
-    return {"value": values, "low": [value - reach for value in values], "high": [value + reach for value in values]}
+    return {
+        "value": values,
+        "low": [value - reach for value in values],
+        "high": [value + reach for value in values],
+    }
 
 
 def group(at: int, name: str, keys: list[Any], **more: Any) -> Group:
@@ -24,7 +28,9 @@ def group(at: int, name: str, keys: list[Any], **more: Any) -> Group:
 
 def _plain(key: Any) -> Any:
     """A key as a record has it."""
-    return int(key) if isinstance(key, Fraction) else key if isinstance(key, str | bool) else str(key)
+    return (
+        int(key) if isinstance(key, Fraction) else key if isinstance(key, str | bool) else str(key)
+    )
 
 
 def answer_of(
@@ -45,14 +51,19 @@ def answer_of(
         "confidence": "19/20",
         "simultaneous": False,
         "question": "SELECT …",
-        "keys": {one.name: [*map(_plain, one.keys), *([one.other] if one.other else [])] for one in groups},
+        "keys": {
+            one.name: [*map(_plain, one.keys), *([one.other] if one.other else [])]
+            for one in groups
+        },
         "statistics": [
             {"name": f"a{at}", "asked": asked, "sensitivity": "2", "scale": "10"}
             for at, (asked, _) in enumerate(columns.values(), 1)
         ],
         "numbers": {f"a{at}": found for at, (_, found) in enumerate(columns.values(), 1)},
     }
-    outputs: list[tuple[str, Output]] = [(name, Named(one.name)) for name, one in zip(named, groups, strict=True)]
+    outputs: list[tuple[str, Output]] = [
+        (name, Named(one.name)) for name, one in zip(named, groups, strict=True)
+    ]
     outputs += [(name, Named(f"a{at}")) for at, name in enumerate(columns, 1)]
     query = Query(
         aggregates=tuple((f"a{at}", Count()) for at in range(1, len(columns) + 1)),
@@ -60,11 +71,15 @@ def answer_of(
         groups=tuple(groups),
         order=order,
     )
-    return Answer(content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one")
+    return Answer(
+        content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one"
+    )
 
 
 def data_in(chart: Any) -> list[dict[str, Any]]:
-    """Every row of data that a chart's spec, or the spec itself, holds; it keeps each table once, under a name."""
+    """Every row of data that a chart's spec, or the spec itself, holds; it keeps each table once,
+    under a name.
+    """
     spec = dict(chart) if isinstance(chart, dict) else chart.to_dict()
     tables = spec.pop("datasets")
     assert '"values": [{' not in json.dumps(spec)

@@ -34,14 +34,24 @@ from waiting import wait
 
 QUICK = Limits(quantum=0, rate=10**6, burst=10**6, at_once=100, releases_per_day=10**6)
 COLUMNS = {"county": {"keys": ["Dukes", "Essex", "Suffolk"]}, "age": {"bounds": [0, 120]}}
-BY_COUNTY = "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county ORDER BY people DESC"
+BY_COUNTY = (
+    "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county ORDER BY people"
+    " DESC"
+)
 _ids = itertools.count()
 
 
 def people(extra: list[tuple[str, float]] = ()) -> pa.Table:
     """A table of people; what is extra comes last."""
-    rows = [("Suffolk", 34.0), ("Essex", 71.5), ("Suffolk", None), ("Dukes", 48.0)] * 100 + list(extra)
-    return pa.table({"county": [row[0] for row in rows], "age": pa.array([row[1] for row in rows], pa.float64())})
+    rows = [("Suffolk", 34.0), ("Essex", 71.5), ("Suffolk", None), ("Dukes", 48.0)] * 100 + list(
+        extra
+    )
+    return pa.table(
+        {
+            "county": [row[0] for row in rows],
+            "age": pa.array([row[1] for row in rows], pa.float64()),
+        }
+    )
 
 
 @contextlib.contextmanager
@@ -77,7 +87,9 @@ class Client:
 
     def __init__(self, app: Any, portal: BlockingPortal, headers: dict[str, str]) -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=True)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+        self._client = httpx.AsyncClient(
+            transport=transport, base_url="http://localhost", headers=headers
+        )
         self._portal = portal
 
     def request(self, method: str, path: str, **given: Any) -> httpx.Response:
@@ -92,9 +104,16 @@ class Client:
 
 @contextlib.contextmanager
 def served(
-    folder: Path, *, table: Any = None, limits: Limits = QUICK, metrics_key: bytes | None = None, **terms: Any
+    folder: Path,
+    *,
+    table: Any = None,
+    limits: Limits = QUICK,
+    metrics_key: bytes | None = None,
+    **terms: Any,
 ) -> Iterator[Served]:
-    """One study, called people, with two analysts and a custodian; and a second one that only zoe may see."""
+    """One study, called people, with two analysts and a custodian; and a second one that only zoe
+    may see.
+    """
     given = {"epsilon": 1, "version": "v1", "neighbors": "add-remove", "columns": COLUMNS, **terms}
     policy = Policy(source=people() if table is None else table, table="people", **given)
     study = Study(policy, ledger=folder / "people.ledger", name="people")
@@ -107,7 +126,9 @@ def served(
         tokens[name] = str(access.permit(name, role=role, study=study_key(study)))
     tokens["zoe"] = str(access.permit("zoe", role="custodian", study=study_key(other)))
     requests = Requests(folder / "discreet.requests")
-    made = application({"people": study, "other": other}, access, requests, limits=limits, metrics_key=metrics_key)
+    made = application(
+        {"people": study, "other": other}, access, requests, limits=limits, metrics_key=metrics_key
+    )
     with start_blocking_portal() as portal:
         yield Served(made, study, access, folder, tokens, portal)
     requests.close()
@@ -122,7 +143,9 @@ def body(**changed: Any) -> dict[str, Any]:
 
 
 class Clock:
-    """A clock that stands still until it is moved on, so that nobody is late because the machine is busy."""
+    """A clock that stands still until it is moved on, so that nobody is late because the machine is
+    busy.
+    """
 
     def __init__(self) -> None:
         self._now = time.monotonic()
@@ -144,9 +167,16 @@ def clock_of(module: str) -> Iterator[Clock]:
 
 @contextlib.contextmanager
 def running(
-    site: Served, limits: Limits = QUICK, *, make: Any = server, buffer: int | None = None, **endpoint: Any
+    site: Served,
+    limits: Limits = QUICK,
+    *,
+    make: Any = server,
+    buffer: int | None = None,
+    **endpoint: Any,
 ) -> Iterator[str]:
-    """The address of a real server in a thread; the system takes `buffer` bytes of an answer before it is read."""
+    """The address of a real server in a thread; the system takes `buffer` bytes of an answer before
+    it is read.
+    """
     with socket.socket() as listener:
         if buffer is not None:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
@@ -176,8 +206,9 @@ def written(folder: Path, epsilon: str = "1") -> Path:
     parquet.write_table(people(), folder / "people.parquet")
     policy = folder / "people.toml"
     policy.write_text(
-        f'source = "people.parquet"\nepsilon = "{epsilon}"\nneighbors = "add-remove"\nversion = "v1"\n[columns]\n'
-        'county = { keys = ["Dukes", "Essex", "Suffolk"] }\nage = { bounds = [0, 120] }\n',
+        f'source = "people.parquet"\nepsilon = "{epsilon}"\nneighbors = "add-remove"\nversion ='
+        ' "v1"\n[columns]\ncounty = { keys = ["Dukes", "Essex", "Suffolk"] }\nage = { bounds ='
+        " [0, 120] }\n",
         "utf-8",
     )
     return policy
@@ -191,10 +222,14 @@ def new_token(policy: Path, name: str, allot: str) -> str:
 
 
 @contextlib.contextmanager
-def process(policy: Path, *options: str, program: tuple[str, ...] = ("-m", "discreet")) -> Iterator[Process]:
-    """A server of its own process, ended by SIGKILL if it still runs; `program` is what Python runs.
+def process(
+    policy: Path, *options: str, program: tuple[str, ...] = ("-m", "discreet")
+) -> Iterator[Process]:
+    """A server of its own process, ended by SIGKILL if it still runs; `program` is what Python
+    runs.
 
-    Its port is bound here all the time, which shuts out everybody but who says SO_REUSEADDR, as the server does.
+    Its port is bound here all the time, which shuts out everybody but who says SO_REUSEADDR, as the
+    server does.
     """
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -204,7 +239,9 @@ def process(policy: Path, *options: str, program: tuple[str, ...] = ("-m", "disc
 
 
 @contextlib.contextmanager
-def _started(policy: Path, port: int, options: tuple[str, ...], program: tuple[str, ...]) -> Iterator[Process]:
+def _started(
+    policy: Path, port: int, options: tuple[str, ...], program: tuple[str, ...]
+) -> Iterator[Process]:
     log = policy.parent / f"server-{port}.log"
     with log.open("wb") as out:
         popen = subprocess.Popen(

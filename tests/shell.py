@@ -49,13 +49,18 @@ class Ended:
 
 
 def discreet(*arguments: str, cwd: Path | str, stdin: str = "", together: bool = False) -> Ended:
-    """What `discreet …` prints and ends with, in this process: the start of another costs more than most commands.
+    """What `discreet …` prints and ends with, in this process: the start of another costs more than
+    most commands.
 
     Where it is wanted together, errors are in what is printed, as on a terminal.
     """
-    given, out, err = (io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin.encode(), b"", b""))
+    given, out, err = (
+        io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin.encode(), b"", b"")
+    )
     err = out if together else err
-    streams = mock.patch.multiple(sys, argv=["discreet", *arguments], stdin=given, stdout=out, stderr=err)
+    streams = mock.patch.multiple(
+        sys, argv=["discreet", *arguments], stdin=given, stdout=out, stderr=err
+    )
     with streams, contextlib.chdir(cwd):
         code = ended()
     for stream in (out, err):
@@ -77,7 +82,11 @@ def visits(rows: int = 3000) -> pa.Table:
             "county": [counties[row % 4] for row in range(rows)],
             "age": [float(row % 90) for row in range(rows)],
             "well": [row % 3 == 0 for row in range(rows)],
-            "born": pa.array([row * 1000 for row in range(rows)], pa.timestamp("s")).cast(pa.timestamp("us")),
+            "born": (
+                pa.array([row * 1000 for row in range(rows)], pa.timestamp("s")).cast(
+                    pa.timestamp("us")
+                )
+            ),
         }
     )
 
@@ -91,5 +100,9 @@ def study_in(folder: Path, policy: str = POLICY) -> Path:
 
 def contents(folder: Path) -> dict[str, str]:
     """The files of a folder, hashed; a file that SQLite only holds while it works is none."""
-    files = (file for file in folder.iterdir() if file.is_file() and not file.name.endswith(("-wal", "-shm")))
+    files = (
+        file
+        for file in folder.iterdir()
+        if file.is_file() and not file.name.endswith(("-wal", "-shm"))
+    )
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -2,11 +2,13 @@
 
 What one unit costs between two records is, for each design,
 
-    Σ |Δk|/b over all groups and sums                for integers k with independent discrete Laplace noise of scale b
-    unit·(largest − smallest move of an exponent)    for a choice by permute-and-flip, added up over all groups
+    Σ |Δk|/b over all groups and sums                for integers k with independent discrete
+                                                     Laplace noise of scale b
+    unit·(largest − smallest move of an exponent)    for a choice by permute-and-flip, added up over
+                                                     all groups
 
-and everything else that a record holds (kinds, scales, units, steps, sizes, numbers that are opened as public) must not
-depend on the data.
+and everything else that a record holds (kinds, scales, units, steps, sizes, numbers that are opened
+as public) must not depend on the data.
 """
 
 import contextlib
@@ -84,7 +86,9 @@ def study_of(rows: list[Row], ledger: Ledger | Path, **terms: Any) -> Study:
 
 
 class Paper(Ledger):
-    """A ledger without a disk, for tests that release thousands of answers: it counts, and keeps nothing."""
+    """A ledger without a disk, for tests that release thousands of answers: it counts, and keeps
+    nothing.
+    """
 
     def __init__(self, total: Any = 10**6) -> None:
         self._total, self._spent = Fraction(total), Fraction(0)
@@ -102,7 +106,13 @@ class Paper(Ledger):
 
     def spend(self, request_id: str, _query: str, epsilon: Any, **_: Any) -> Grant:
         self._spent += epsilon
-        given = {"study": "study", "request_id": request_id, "question": "", "epsilon": epsilon, "analyst": None}
+        given = {
+            "study": "study",
+            "request_id": request_id,
+            "question": "",
+            "epsilon": epsilon,
+            "analyst": None,
+        }
         return Grant(**given, repeated=False, answer=None)
 
     def record(self, _grant: Grant, answer: bytes) -> bytes:
@@ -124,7 +134,18 @@ class Paper(Ledger):
         from discreet.ledger.chain import Entry
 
         spent, total = (int(epsilon * 10**9) for epsilon in (self._spent, self._total))
-        return [Entry(study=study, number=1, kind="create", spent=spent, total=total, time="", nonce="", before="")]
+        return [
+            Entry(
+                study=study,
+                number=1,
+                kind="create",
+                spent=spent,
+                total=total,
+                time="",
+                nonce="",
+                before="",
+            )
+        ]
 
     def promised(self, *_: Any) -> tuple[Fraction, dict[str, Any]]:
         return self._total, {}
@@ -135,7 +156,9 @@ class Paper(Ledger):
 
 @dataclass
 class Event:
-    """One draw: `public` is all that may not depend on the data, `secret` the integers before noise."""
+    """One draw: `public` is all that may not depend on the data, `secret` the integers before
+    noise.
+    """
 
     public: tuple[Any, ...]
     secret: list[int]
@@ -159,20 +182,30 @@ class Record:
     charge: Fraction = Fraction(0)
 
     def public(self) -> list[Any]:
-        return [(name, share, [event.public for event in events]) for name, share, events in self.events]
+        return [
+            (name, share, [event.public for event in events]) for name, share, events in self.events
+        ]
 
     def losses(self, other: "Record") -> list[tuple[str, Fraction, Fraction]]:
         """(design, its share of ε, what it loses)."""
         assert self.public() == other.public()
         assert self.opened == other.opened
         return [
-            (name, share, sum((one.loss(two) for one, two in zip(mine, theirs, strict=True)), Fraction(0)))
+            (
+                name,
+                share,
+                sum((one.loss(two) for one, two in zip(mine, theirs, strict=True)), Fraction(0)),
+            )
             for (name, share, mine), (_, _, theirs) in zip(self.events, other.events, strict=True)
         ]
 
     def shape(self) -> Any:
         """Keys, order, names and types of what was shown, without the numbers."""
-        plain = {name: value for name, value in self.content.items() if name not in ("numbers", "data_version")}
+        plain = {
+            name: value
+            for name, value in self.content.items()
+            if name not in ("numbers", "data_version")
+        }
         numbers = {
             name: {end: [type(value).__name__ for value in column] for end, column in ends.items()}
             for name, ends in self.content["numbers"].items()
@@ -221,7 +254,9 @@ def without_noise() -> Iterator[Record]:
         return number
 
     def estimate(kind: Any) -> Any:
-        def inner(self: Any, exact: Any, terms: Any, epsilon: Fraction, confidence: Fraction) -> Any:
+        def inner(
+            self: Any, exact: Any, terms: Any, epsilon: Fraction, confidence: Fraction
+        ) -> Any:
             record.events.append((kind.__name__, epsilon, []))
             return real[kind](self, exact, terms, epsilon, confidence)
 
@@ -231,7 +266,9 @@ def without_noise() -> Iterator[Record]:
         stack.enter_context(mock.patch.multiple(vector, draw_one=draw_one, fill=fill))
         stack.enter_context(mock.patch.object(mechanism, "choose", choose))
         for module in (counts, moments):
-            stack.enter_context(mock.patch.multiple(module, noisy_columns=columns, public_count=opened))
+            stack.enter_context(
+                mock.patch.multiple(module, noisy_columns=columns, public_count=opened)
+            )
         stack.enter_context(mock.patch.object(families, "noisy_columns", columns))
         for kind in DESIGNS:
             stack.enter_context(mock.patch.object(kind, "estimate", estimate(kind)))
@@ -245,5 +282,7 @@ def replayed(plan: Plan, study: Study) -> Record:
         answer: Answer = replace(plan, study=study).release()
     record.content, record.charge = answer.full_record, study.spent - before
     noted = [event for _, _, events in record.events for event in events]
-    assert record.draws == sum(1 if event.public[0] == "choice" else len(event.secret) for event in noted)
+    assert record.draws == sum(
+        1 if event.public[0] == "choice" else len(event.secret) for event in noted
+    )
     return record

@@ -8,7 +8,9 @@ from discreet.calibrate.sensitivity.terms import UnitLimits
 def terms_of(neighbors: str, *, dropped: bool = False) -> UnitLimits:
     """One row a unit, one group; with `dropped` values may be missing."""
     replaced = neighbors == "change-one"
-    return UnitLimits(rows=1, max_groups=1, replaced=replaced, public=replaced and not dropped, cells=1)
+    return UnitLimits(
+        rows=1, max_groups=1, replaced=replaced, public=replaced and not dropped, cells=1
+    )
 
 
 def lone_scales(width: int, epsilon: Fraction) -> list[Fraction]:

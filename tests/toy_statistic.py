@@ -1,6 +1,8 @@
-"""A statistic that exists in its row alone: twice the standard deviation. Prints what becomes of it, as JSON.
+"""A statistic that exists in its row alone: twice the standard deviation. Prints what becomes of
+it, as JSON.
 
-The row stands among the others before anything else is imported, as it would if it were written in the source.
+The row stands among the others before anything else is imported, as it would if it were written in
+the source.
 """
 
 from dataclasses import dataclass
@@ -63,7 +65,10 @@ def main() -> None:
         folder = Path(name)
         policy = Policy(source=people(), columns=COLUMNS, epsilon=10**6, version="1")
         with Study(policy, ledger=folder / "toy.ledger") as study:
-            plan, std = (study.sql(sql.format(name, "age"), epsilon=MUCH) for name in ("two_sigma_pop", "stddev_pop"))
+            plan, std = (
+                study.sql(sql.format(name, "age"), epsilon=MUCH)
+                for name in ("two_sigma_pop", "stddev_pop")
+            )
             by_python = study.ask(x=TwoSigma("age")).plan(epsilon=MUCH)
             parsed = bodies.question_of({"kind": "TwoSigma", "of": "age", "sample": True})
             try:
@@ -83,7 +88,9 @@ def main() -> None:
                 "openapi": document()["components"]["schemas"]["Ask"]["properties"]["kind"]["enum"],
                 "menu": site.client(None).get("/page/statistics.js").text,
                 "reported": [name for name, _, _ in report._certificates() if "two_sigma" in name],
-                "reference": runpy.run_path(str(Path(__file__).parents[1] / "tools" / "reference.py"))["page"](),
+                "reference": runpy.run_path(
+                    str(Path(__file__).parents[1] / "tools" / "reference.py")
+                )["page"](),
                 "proved": [holds(plan), holds("two_sigma", **array)],
             }
             with mock.patch.object(MomentDesign, "scales", halved):

@@ -1,4 +1,6 @@
-"""Waiting for what happens sooner or later: a condition, and a limit that only ends what never happens."""
+"""Waiting for what happens sooner or later: a condition, and a limit that only ends what never
+happens.
+"""
 
 import time
 from collections.abc import Callable

@@ -1,13 +1,16 @@
-"""Builds the documentation site into site/ from the same Markdown: search, dark mode, nothing from another host.
+"""Builds the documentation site into site/ from the same Markdown: search, dark mode, nothing from
+another host.
 
-    docs/            in a temporary folder: the pages, those of the root, the reference and the commands from the code
+    docs/            in a temporary folder: the pages, those of the root, the reference and the
+                     commands from the code
     zensical.toml    beside them; its navigation: tutorial, how-to guides, reference, explanation
-    site/            what zensical makes of it, and explore.html; copy buttons leave out prompts and outputs
+    site/            what zensical makes of it, and explore.html; copy buttons leave out prompts and
+                     outputs
 
 Zensical is by the authors of Material for MkDocs, which ends in 2027.
 
-Run it as: python tools/build_docs.py, or make docs. It ends with code 1 if a link leads nowhere, or if a page loads
-anything from another host.
+Run it as: python tools/build_docs.py, or make docs. It ends with code 1 if a link leads nowhere, or
+if a page loads anything from another host.
 """
 
 from __future__ import annotations
@@ -70,7 +73,9 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     ),
     "Project": ("project/*.md",),
 }
-"""Sections with their pages; a page stands where it is named first, and one that is named nowhere is explanation."""
+"""Sections with their pages; a page stands where it is named first, and one that is named nowhere
+is explanation.
+"""
 
 FOLDERS = {"course": "The course", "decisions": "Decisions"}
 """Folders that are a section of their own, and what it is called."""
@@ -138,9 +143,17 @@ def build(target: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         stage(work / "docs")
-        (work / "zensical.toml").write_text(CONFIGURATION.format(navigation(work / "docs")), "utf-8")
-        command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "-f", "zensical.toml"]
-        ended = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        (work / "zensical.toml").write_text(
+            CONFIGURATION.format(navigation(work / "docs")), "utf-8"
+        )
+        command = [
+            str(Path(sys.executable).with_name("zensical")),
+            "build",
+            "--strict",
+            "-f",
+            "zensical.toml",
+        ]
+        ended = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
         if ended.returncode:
             return [ended.stdout + ended.stderr]
         shutil.rmtree(target, ignore_errors=True)
@@ -159,8 +172,12 @@ def stage(folder: Path) -> None:
     for page, place in ELSEWHERE.items():
         (folder / place).parent.mkdir(exist_ok=True)
         shutil.copyfile(ROOT / page, folder / place)
-    (folder / "reference.md").write_text(runpy.run_path(str(ROOT / "tools" / "reference.py"))["page"](), "utf-8")
-    (folder / "cli.md").write_text(runpy.run_path(str(ROOT / "tools" / "cli_reference.py"))["reference"](), "utf-8")
+    (folder / "reference.md").write_text(
+        runpy.run_path(str(ROOT / "tools" / "reference.py"))["page"](), "utf-8"
+    )
+    (folder / "cli.md").write_text(
+        runpy.run_path(str(ROOT / "tools" / "cli_reference.py"))["reference"](), "utf-8"
+    )
     (folder / "site.css").write_text(STYLE, "utf-8")
     homes = {folder / place: ROOT / page for page, place in ELSEWHERE.items()}
     for page in sorted(folder.rglob("*.md")):
@@ -178,7 +195,11 @@ def adapted(text: str, home: Path, page: Path, folder: Path) -> str:
         target = (home.parent / place).resolve().relative_to(ROOT).as_posix()
         there = folder / ELSEWHERE.get(target, target.removeprefix("docs/"))
         if not there.exists():  # a file of the source, which the site does not have
-            return f"`{target}`" if match[1].startswith("[`") else match[1][match[1].index("[") + 1 : -2]
+            return (
+                f"`{target}`"
+                if match[1].startswith("[`")
+                else match[1][match[1].index("[") + 1 : -2]
+            )
         return f"{match[1]}{os.path.relpath(there, page.parent)}{'#' if anchor else ''}{anchor}{match[3]}"
 
     explore = os.path.relpath(folder / "explore.html", page.parent)
@@ -194,7 +215,8 @@ def copyable(page: str) -> str:
         if not shown.startswith(">>>"):
             return match[0]
         copied = html.escape(code_of(shown)).replace("\n", "&#10;")
-        return f'{match[1]} data-copy="{copied}">{match[2]}'  # zensical copies data-copy where it is given
+        # zensical copies data-copy where it is given
+        return f'{match[1]} data-copy="{copied}">{match[2]}'
 
     return BLOCK.sub(block, page)
 
@@ -206,7 +228,10 @@ def code_of(block: str) -> str:
     """
     sources = (example.source for example in doctest.DocTestParser().get_examples(block))
     return (
-        "".join(f"{source}\n" if source.splitlines()[-1].startswith(" ") else source for source in sources).rstrip()
+        "".join(
+            f"{source}\n" if source.splitlines()[-1].startswith(" ") else source
+            for source in sources
+        ).rstrip()
         + "\n"
     )
 
@@ -232,12 +257,20 @@ def navigation(folder: Path) -> str:
 
 
 def ordered(folder: Path, pattern: str) -> list[Path]:
-    """The pages of a pattern: those of a folder with an index in the order of its links, else by name."""
+    """The pages of a pattern: those of a folder with an index in the order of its links, else by
+    name.
+    """
     pages = sorted(folder.glob(pattern))
     index = folder / pattern.partition("/")[0] / "index.md"
     if "/" not in pattern or index not in pages:
         return pages
-    links = [index, *((index.parent / place).resolve() for _, place, _ in LINK.findall(index.read_text("utf-8")))]
+    links = [
+        index,
+        *(
+            (index.parent / place).resolve()
+            for _, place, _ in LINK.findall(index.read_text("utf-8"))
+        ),
+    ]
     return sorted(pages, key=lambda page: links.index(page) if page in links else len(links))
 
 
@@ -284,14 +317,20 @@ def fetched(site: Path) -> Iterator[str]:
     """What a page or a style sheet would load from another host."""
     for file in sorted(site.rglob("*.html")):
         yield from (
-            f"{file.relative_to(site)} loads {load}" for load in StudyState(file).loads if re.match(r"(https?:)?//", load)
+            f"{file.relative_to(site)} loads {load}"
+            for load in StudyState(file).loads
+            if re.match(r"(https?:)?//", load)
         )
     for file in sorted(site.rglob("*.css")):
-        for address in re.findall(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", file.read_text("utf-8")):
+        for address in re.findall(
+            r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", file.read_text("utf-8")
+        ):
             yield f"{file.relative_to(site)} loads {address}"
 
 
 if __name__ == "__main__":
     faults = build(ROOT / "site")
-    print(*faults or ["site/ is built. To read it: python -m http.server --directory site"], sep="\n")
+    print(
+        *faults or ["site/ is built. To read it: python -m http.server --directory site"], sep="\n"
+    )
     sys.exit(bool(faults))

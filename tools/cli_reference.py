@@ -1,4 +1,5 @@
-"""Writes docs/cli.md, the reference of all commands, and src/discreet/help.txt, what --help says, from the commands.
+"""Writes docs/cli.md, the reference of all commands, and src/discreet/help.txt, what --help says,
+from the commands.
 
 Run it as: python tools/cli_reference.py
 """
@@ -54,7 +55,11 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 def section(name: str, command: Any) -> str:
     """What a command does and takes, in Markdown."""
     arguments = [part for part in command.params if part.param_type_name == "argument"]
-    options = [part for part in command.params if part.param_type_name == "option" and "--help" not in part.opts]
+    options = [
+        part
+        for part in command.params
+        if part.param_type_name == "option" and "--help" not in part.opts
+    ]
     usage = " ".join([name, *map(_shown_argument, arguments), *(["[OPTIONS]"] if options else [])])
     lines = [f"## {name}", "", f"    {usage}", "", " ".join((command.help or "").split()), ""]
     if arguments or options:
@@ -81,7 +86,11 @@ def _cell(part: Any) -> str:
     notes = []
     if part.required and part.param_type_name == "option":
         notes.append("needed")
-    if part.default not in (None, False, (), []) and not part.required and not callable(part.default):
+    if (
+        part.default not in (None, False, (), [])
+        and not part.required
+        and not callable(part.default)
+    ):
         notes.append(f"default {part.default}")
     return text + (f" *({', '.join(notes)})*" if notes else "")
 
@@ -93,7 +102,9 @@ def reference() -> str:
 
 
 def helps(command: Any, name: str) -> Iterator[str]:
-    """What --help says of a command and of those below it: its name after a form feed, then the text."""
+    """What --help says of a command and of those below it: its name after a form feed, then the
+    text.
+    """
     from click import Context
 
     yield f"\f{name}\n{command.get_help(Context(command, info_name=name, terminal_width=80))}\n"

@@ -1,8 +1,10 @@
-"""Run the tests that race a clock many times, half of them beside busy processes: `make clocks TIMES=50`.
+"""Run the tests that race a clock many times, half of them beside busy processes: `make clocks
+TIMES=50`.
 
-A failure of a correct build is a false alarm, or a control that was missed: none is expected in a lifetime. Every
-second run has two processes beside it that compute without an end, so that there is never an idle core for it on a
-machine of two. The last line is the summary; the output of a run that fails is shown in full.
+A failure of a correct build is a false alarm, or a control that was missed: none is expected in a
+lifetime. Every second run has two processes beside it that compute without an end, so that there is
+never an idle core for it on a machine of two. The last line is the summary; the output of a run
+that fails is shown in full.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ BUSY = 2
 def files() -> list[str]:
     """The files of tests with such a test."""
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
-    return [str(file.relative_to(ROOT)) for file in tests if "mark.clock" in file.read_text("utf-8")]
+    return [
+        str(file.relative_to(ROOT)) for file in tests if "mark.clock" in file.read_text("utf-8")
+    ]
 
 
 @contextlib.contextmanager
@@ -38,7 +42,9 @@ def beside(many: int) -> Iterator[None]:
 
 
 def ran(many: int) -> tuple[bool, int, float]:
-    """Whether all tests passed beside so many busy processes, how many there are, and the seconds they took."""
+    """Whether all tests passed beside so many busy processes, how many there are, and the seconds
+    they took.
+    """
     command = [sys.executable, "-m", "pytest", "-q", "-m", "clock", *files()]
     began = time.monotonic()
     with beside(many):
@@ -60,9 +66,15 @@ def main(times: int) -> int:
         seconds[is_busy] += took
         tests = max(tests, found)
         beside_what = "beside two busy processes" if is_busy else "alone"
-        print(f"{at + 1}/{times} {beside_what}: {'passed' if good else 'FAILED'}, {took:.0f} s", flush=True)
+        print(
+            f"{at + 1}/{times} {beside_what}: {'passed' if good else 'FAILED'}, {took:.0f} s",
+            flush=True,
+        )
     alone, busy = times - times // 2, times // 2
-    means = [f"{total / max(1, many):.0f} s a run" for total, many in zip(seconds, (alone, busy), strict=True)]
+    means = [
+        f"{total / max(1, many):.0f} s a run"
+        for total, many in zip(seconds, (alone, busy), strict=True)
+    ]
     print(
         f"{tests} tests, {times} runs: {failures[0]} of {alone} failed alone ({means[0]}), "
         f"{failures[1]} of {busy} beside two busy processes ({means[1]})"

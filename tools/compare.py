@@ -1,6 +1,8 @@
-"""Prints what docs/comparison.md says was measured with OpenDP and numpy beside discreet: three small experiments.
+"""Prints what docs/comparison.md says was measured with OpenDP and numpy beside discreet: three
+small experiments.
 
-    holes    of releases of 0 and of 1 at scale 1, how many are no multiple of 2⁻⁵³: if none of one side is, the others
+    holes    of releases of 0 and of 1 at scale 1, how many are no multiple of 2⁻⁵³: if none of one
+             side is, the others
              name the true value for certain (the precision attack [HDHSH22])
     law      how often a draw is 0, against the law, in standard deviations
     sum      the sensitivity that is paid for in a sum of floats in [0, 120]
@@ -46,8 +48,10 @@ def main() -> None:
 
     dp.enable_features("contrib")
     print(f"OpenDP {version('opendp')}, numpy {version('numpy')}, discreet {version('discreet')}")
-    generator = np.random.default_rng()  # noqa: TID251 - it is what is looked at
-    opendp = dp.m.make_laplace(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
+    generator = np.random.default_rng()  # noqa: TID251
+    opendp = dp.m.make_laplace(
+        dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0
+    )
     holes("numpy", lambda truth: truth + generator.laplace())
     holes("OpenDP", opendp)
     holes("discreet", lambda truth: discreet.laplace_mechanism(truth, sensitivity=1, epsilon=1))
@@ -56,7 +60,10 @@ def main() -> None:
         law("OpenDP", np.array(dp.m.make_laplace(*space, scale=scale)([0] * DRAWS)), scale)
         law("discreet", discreet.DiscreteLaplace(scale).sample(DRAWS), scale)
     for size in (1_000, 5_000_000, 50_000_000):
-        space = dp.vector_domain(dp.atom_domain(bounds=(0.0, 120.0), nan=False), size=size), dp.symmetric_distance()
+        space = (
+            dp.vector_domain(dp.atom_domain(bounds=(0.0, 120.0), nan=False), size=size),
+            dp.symmetric_distance(),
+        )
         print(f"sum    OpenDP    {size:,} rows: {dp.t.make_sum(*space).map(2):.9g}")
     print(f"sum    discreet  any number: {discreet.sensitivity.sum(bounds=(0, 120))}")
 

@@ -1,10 +1,12 @@
-"""Writes docs/coverage.md: how often intervals hold the truth on data that is hard for them (`make coverage`).
+"""Writes docs/coverage.md: how often intervals hold the truth on data that is hard for them (`make
+coverage`).
 
     python tools/coverage.py [RUNS] [--dry]
 
-Every trial of tests/coverages.py is drawn RUNS times (2,000; fewer where a draw takes long). A row of the table has the
-trial with the lowest coverage. It fails if some upper Clopper–Pearson bound of one of its trials lies below the
-confidence, at 10⁻⁶ over the whole table. Then nothing is written, and the failures are listed.
+Every trial of tests/coverages.py is drawn RUNS times (2,000; fewer where a draw takes long). A row
+of the table has the trial with the lowest coverage. It fails if some upper Clopper–Pearson bound of
+one of its trials lies below the confidence, at 10⁻⁶ over the whole table. Then nothing is written,
+and the failures are listed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from scipy import stats
 ROOT = Path(__file__).parents[1]
 sys.path[0] = str(ROOT / "tests")  # and not this folder, where a module has the name of a library
 
-from coverages import ALARM, RELATIONS, SPELLINGS, STATISTICS, Data, Result, data_sets, run, trials  # noqa: E402
+from coverages import (  # noqa: E402
+    ALARM,
+    RELATIONS,
+    SPELLINGS,
+    STATISTICS,
+    Data,
+    Result,
+    data_sets,
+    run,
+    trials,
+)
 
 PAGE = ROOT / "docs" / "coverage.md"
 RUNS = 2_000
@@ -75,7 +87,8 @@ def failures(results: Sequence[Result]) -> list[str]:
     """The trials that fail, in words."""
     alarm = ALARM / len(results)
     return [
-        f"{', '.join(result.row)}: {result.data}, ε = {result.epsilon}: {result.held:,} of {result.runs:,}"
+        f"{', '.join(result.row)}: {result.data}, ε = {result.epsilon}: {result.held:,} of"
+        f" {result.runs:,}"
         for result in results
         if result.fails(alarm)
     ]
@@ -93,18 +106,25 @@ def lowest(results: Iterable[Result]) -> dict[tuple[str, str, str], Result]:
 def table(results: Sequence[Result]) -> str:
     """The table: a line for each statistic and relation, a column for each spelling."""
     least, rounded = lowest(results), {result.row for result in results if result.rounded}
-    lines = [f"| statistic | relation | {' | '.join(SPELLINGS)} |", f"|---|---|{'---|' * len(SPELLINGS)}"]
+    lines = [
+        f"| statistic | relation | {' | '.join(SPELLINGS)} |",
+        f"|---|---|{'---|' * len(SPELLINGS)}",
+    ]
     for statistic in STATISTICS:
         for relation in RELATIONS:
             found = [least.get((statistic.name, relation, spelling)) for spelling in SPELLINGS]
             if any(found):
-                cells = " | ".join("" if one is None else shown(one, one.row in rounded) for one in found)
+                cells = " | ".join(
+                    "" if one is None else shown(one, one.row in rounded) for one in found
+                )
                 lines.append(f"| {statistic.name} | {relation} | {cells} |")
     return "\n".join(lines)
 
 
 def shown(result: Result, rounded: bool) -> str:
-    """A coverage in percent, rounded down, with a mark if some truth of its row is that of rounded values."""
+    """A coverage in percent, rounded down, with a mark if some truth of its row is that of rounded
+    values.
+    """
     return f"{int(1000 * result.coverage) / 10:.1f}{'†' if rounded else ''}"
 
 
@@ -135,7 +155,10 @@ def main(arguments: Sequence[str]) -> int:
             **{
                 f"{word}{suffix}": value
                 for suffix, part in (("", 1), ("_part", 2), ("_least", 4))
-                for word, value in (("runs", f"{runs // part:,}"), ("seen", seen(runs // part, ALARM / len(results))))
+                for word, value in (
+                    ("runs", f"{runs // part:,}"),
+                    ("seen", seen(runs // part, ALARM / len(results))),
+                )
             },
             count=f"{len(results):,}",
             date=datetime.now(UTC).date().isoformat(),

@@ -20,8 +20,12 @@ TARGET = Path(__file__).parents[1] / "docs" / "images" / "demo.svg"
 
 
 def picture() -> str:
-    """The demonstration in a terminal of 100 columns; fonts are those of the reader: none is fetched."""
-    console = Console(record=True, width=100, force_terminal=True, highlight=False, file=io.StringIO())
+    """The demonstration in a terminal of 100 columns; fonts are those of the reader: none is
+    fetched.
+    """
+    console = Console(
+        record=True, width=100, force_terminal=True, highlight=False, file=io.StringIO()
+    )
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

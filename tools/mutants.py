@@ -1,12 +1,13 @@
 """Break discreet on purpose, in small ways, and see that the tests notice: `make mutants`.
 
-Every entry of mutants.toml is one mistake: a text that stands exactly once in a file of src/discreet, what to write in
-its place, and the tests that must fail then, or `discreet verify`, which must fail by itself. Each is tried on a copy
-of source and tests in a temporary folder, on two copies at once; the tree itself is never touched. First the tests run
-on a copy without any mistake, and must pass. The table of what was killed by which test goes to docs/mutants.md.
+Every entry of mutants.toml is one mistake: a text that stands exactly once in a file of
+src/discreet, what to write in its place, and the tests that must fail then, or `discreet verify`,
+which must fail by itself. Each is tried on a copy of source and tests in a temporary folder, on two
+copies at once; the tree itself is never touched. First the tests run on a copy without any mistake,
+and must pass. The table of what was killed by which test goes to docs/mutants.md.
 
-A mutant that survives is a hole in the tests: write the missing test. A mutant whose text is not found exactly once is
-an error: the source has moved on, and so must the entry.
+A mutant that survives is a hole in the tests: write the missing test. A mutant whose text is not
+found exactly once is an error: the source has moved on, and so must the entry.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Mutant:
         """The source with the mistake in it; `LookupError` if the text is not there exactly once."""
         found = source.count(self.old)
         if found != 1:
-            raise LookupError(f"{self.name}: {self.file} must have the old text once, has it {found} times")
+            raise LookupError(
+                f"{self.name}: {self.file} must have the old text once, has it {found} times"
+            )
         return source.replace(self.old, self.new)
 
 
@@ -94,7 +97,9 @@ def mutants(table: Path = TABLE) -> list[Mutant]:
 
 
 def copied(root: Path, folder: Path) -> Path:
-    """A copy of what the tests need, with its bytecode: what is changed later is newer, and compiled then."""
+    """A copy of what the tests need, with its bytecode: what is changed later is newer, and
+    compiled then.
+    """
     for name in _COPIED:
         source, target = root / name, folder / name
         if source.is_dir():
@@ -111,8 +116,14 @@ def tested(folder: Path, tests: tuple[str, ...]) -> tuple[str | None, str]:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        ended = subprocess.run(  # noqa: S603 - our own interpreter on our own tests
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        ended = subprocess.run(  # noqa: S603
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return None, f"the tests took more than {_PATIENCE} seconds"
@@ -120,19 +131,27 @@ def tested(folder: Path, tests: tuple[str, ...]) -> tuple[str | None, str]:
     if ended.returncode == 0:
         return None, said
     failed = re.search(r"^(?:FAILED|ERROR) (\S+?::\w+)", ended.stdout, re.MULTILINE)
-    if ended.returncode != 1 or failed is None:  # a mistake that cannot even be imported is no mistake of ours
+    # a mistake that cannot even be imported is no mistake of ours
+    if ended.returncode != 1 or failed is None:
         raise RuntimeError(f"pytest did not get as far as a test:\n{said}")
     return failed[1], said
 
 
 def verified(folder: Path) -> tuple[str | None, str]:
-    """The first line that `discreet verify` marks in a copy, by its title, or None; and the last lines."""
+    """The first line that `discreet verify` marks in a copy, by its title, or None; and the last
+    lines.
+    """
     command = [sys.executable, "-m", "discreet", "verify"]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONUNBUFFERED": "1"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     lines: list[str] = []
-    with subprocess.Popen(  # noqa: S603 - our own interpreter
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    with subprocess.Popen(  # noqa: S603
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as running:
         try:
             for line in running.stdout or ():
@@ -162,9 +181,14 @@ def tried(folder: Path, mutant: Mutant) -> Outcome:
 
 def all_tried(chosen: list[Mutant], *, copies: int = 2) -> list[Outcome]:
     """The outcomes, in the order of the mutants, after the tests have passed without a mistake."""
-    named = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests if mutant.tests != VERIFY))
+    named = list(
+        dict.fromkeys(test for mutant in chosen for test in mutant.tests if mutant.tests != VERIFY)
+    )
     alone = [VERIFY] if any(mutant.tests == VERIFY for mutant in chosen) else []
-    with tempfile.TemporaryDirectory(prefix="discreet-mutants-") as place, ThreadPoolExecutor(copies) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-mutants-") as place,
+        ThreadPoolExecutor(copies) as pool,
+    ):
         folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for number in range(copies):
             folders.put(copied(ROOT, Path(place, str(number))))
@@ -180,7 +204,10 @@ def all_tried(chosen: list[Mutant], *, copies: int = 2) -> list[Outcome]:
             with _taken(folders) as folder:
                 outcome = tried(folder, mutant)
             fate = "killed  " if outcome.killer else "SURVIVES"
-            print(f"{fate} {time.monotonic() - began:5.1f} s  {mutant.kind}: {mutant.name}", flush=True)
+            print(
+                f"{fate} {time.monotonic() - began:5.1f} s  {mutant.kind}: {mutant.name}",
+                flush=True,
+            )
             return outcome
 
         shares = [tuple(named[start::copies]) for start in range(copies) if named[start::copies]]
@@ -204,10 +231,18 @@ def report(outcomes: list[Outcome]) -> str:
     lines = [
         "# Mistakes that the tests notice",
         "",
-        "A test that cannot fail is a defect. `make mutants` makes each of these mistakes in a copy of the source, "
-        "runs the tests named in",
-        "[tools/mutants.toml](../tools/mutants.toml), and writes down which one failed first. All must be noticed.",
-        "Where `discreet verify` stands in the place of a test, it is that command that must fail, by the line named.",
+        (
+            "A test that cannot fail is a defect. `make mutants` makes each of these mistakes in a"
+            " copy of the source, runs the tests named in"
+        ),
+        (
+            "[tools/mutants.toml](../tools/mutants.toml), and writes down which one failed first."
+            " All must be noticed."
+        ),
+        (
+            "Where `discreet verify` stands in the place of a test, it is that command that must"
+            " fail, by the line named."
+        ),
         "",
         "| kind | mistake | where | noticed by |",
         "|---|---|---|---|",
@@ -229,14 +264,21 @@ def renewed(page: str, outcomes: list[Outcome]) -> str:
     """The page with new lines for these mutants; those that it has no lines for come last."""
     rows = {f"| {one.mutant.kind} | {one.mutant.name} |": row(one) for one in outcomes}
     old = page.splitlines()
-    lines = [next((rows.pop(begin) for begin in list(rows) if line.startswith(begin)), line) for line in old]
+    lines = [
+        next((rows.pop(begin) for begin in list(rows) if line.startswith(begin)), line)
+        for line in old
+    ]
     return "\n".join([*lines, *rows.values()]) + "\n"
 
 
 def main(wanted: list[str]) -> int:
-    """Try all mutants, or those whose kind, name or file has a wanted word, and write down what became of them."""
+    """Try all mutants, or those whose kind, name or file has a wanted word, and write down what
+    became of them.
+    """
     chosen = [
-        one for one in mutants() if not wanted or any(word in f"{one.kind} {one.name} {one.file}" for word in wanted)
+        one
+        for one in mutants()
+        if not wanted or any(word in f"{one.kind} {one.name} {one.file}" for word in wanted)
     ]
     for mutant in chosen:
         mutant.applied((ROOT / "src" / "discreet" / mutant.file).read_text("utf-8"))

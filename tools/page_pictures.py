@@ -1,7 +1,8 @@
-"""Draws docs/images/serve-*.png: the server's page with a study of invented people, as Chromium shows it.
+"""Draws docs/images/serve-*.png: the server's page with a study of invented people, as Chromium
+shows it.
 
-Run it as: python tools/page_pictures.py. It needs Chromium and Playwright. Answers are noisy, so every run draws other
-pictures.
+Run it as: python tools/page_pictures.py. It needs Chromium and Playwright. Answers are noisy, so
+every run draws other pictures.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from discreet.serve.server import Endpoint, server
 from discreet.serve.store import Requests
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-PEOPLE = {"Berkshire": 1_100, "Bristol": 3_000, "Dukes": 280, "Essex": 4_400, "Middlesex": 11_000, "Suffolk": 7_400}
+PEOPLE = {
+    "Berkshire": 1_100,
+    "Bristol": 3_000,
+    "Dukes": 280,
+    "Essex": 4_400,
+    "Middlesex": 11_000,
+    "Suffolk": 7_400,
+}
 SEASONS = ["spring", "summer", "autumn", "winter"]
 JOBS = ["baker", "clerk", "cook", "driver", "nurse", "teacher"]
 DESK, PHONE = {"width": 1280, "height": 930}, {"width": 390, "height": 844}
@@ -66,7 +74,10 @@ def page_of(folder: Path) -> Iterator[tuple[str, str]]:
             "job": {"keys": "discover"},
         },
     )
-    study, access = Study(policy, ledger=folder / "people.ledger", name="people"), Access(folder / "access", new=True)
+    study, access = (
+        Study(policy, ledger=folder / "people.ledger", name="people"),
+        Access(folder / "access", new=True),
+    )
     requests, limits = Requests(folder / "requests"), Limits(discovery=True)
     study.ledger.allot("ann", "0.8", study="people")
     token = str(access.permit("ann", role="analyst", study=study_key(study)))
@@ -155,4 +166,6 @@ if __name__ == "__main__":
         page_of(Path(folder)) as (url, token),
         sync_playwright() as playwright,
     ):
-        draw(playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]), url, token)
+        draw(
+            playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]), url, token
+        )

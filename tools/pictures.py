@@ -1,6 +1,8 @@
-"""Draws the pictures of the documentation into docs/images: those of a lecture, each turning dark with its reader.
+"""Draws the pictures of the documentation into docs/images: those of a lecture, each turning dark
+with its reader.
 
-Run it as: python tools/pictures.py. Only figures without chance are here: what they show follows from their options.
+Run it as: python tools/pictures.py. Only figures without chance are here: what they show follows
+from their options.
 """
 
 from __future__ import annotations

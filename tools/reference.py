@@ -62,11 +62,21 @@ def page() -> str:
     parts = [INTRODUCTION]
     names = {name: getattr(discreet, name) for name in dir(discreet) if name != "__version__"}
     functions = {
-        name: value for name, value in names.items() if not isinstance(value, ModuleType) and name not in GIVEN
+        name: value
+        for name, value in names.items()
+        if not isinstance(value, ModuleType) and name not in GIVEN
     }
     for title, *homes in SECTIONS:
-        found = {name: value for name, value in functions.items() if value.__module__.split(".")[-1] in homes}
-        parts += [f"## {title}", *([statistics()] if "statistics" in homes else []), *described(found, "")]
+        found = {
+            name: value
+            for name, value in functions.items()
+            if value.__module__.split(".")[-1] in homes
+        }
+        parts += [
+            f"## {title}",
+            *([statistics()] if "statistics" in homes else []),
+            *described(found, ""),
+        ]
         functions = {name: value for name, value in functions.items() if name not in found}
     if functions:
         raise SystemExit(f"no section for {', '.join(functions)}")
@@ -91,7 +101,11 @@ def members(module: ModuleType) -> dict[str, Any]:
     """The public names of a module: those that it lists, or its own functions."""
     listed = getattr(module, "__all__", None)
     if listed is None:
-        listed = [name for name, value in vars(module).items() if _own(value, module) and not name.startswith("_")]
+        listed = [
+            name
+            for name, value in vars(module).items()
+            if _own(value, module) and not name.startswith("_")
+        ]
     return {name: getattr(module, name) for name in listed}
 
 
@@ -122,14 +136,19 @@ def _class(name: str, kind: type) -> Iterator[str]:
     yield prose(kind)
     lines = [f"- `.{field}` {text}" for field, text in fields(kind).items()]
     ours = [base for base in kind.__mro__[::-1] if base.__module__.startswith("discreet.")]
-    for method, value in {name: value for base in ours for name, value in vars(base).items()}.items():
+    for method, value in {
+        name: value for base in ours for name, value in vars(base).items()
+    }.items():
         if method.startswith("_"):
             continue
         if isinstance(value, property | cached_property):
             lines.append(f"- `.{method}` {first(value)}")
         elif inspect.isfunction(value) or isinstance(value, classmethod | staticmethod):
             bound = getattr(kind, method) if not inspect.isfunction(value) else value
-            lines.append(f"- `.{method}{signature(bound, skip_self=inspect.isfunction(value))}` {first(bound)}")
+            lines.append(
+                f"- `.{method}{signature(bound, skip_self=inspect.isfunction(value))}`"
+                f" {first(bound)}"
+            )
     yield "\n".join(line.rstrip() for line in lines)
 
 
@@ -156,7 +175,11 @@ def fields(kind: type) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for line, following in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.target.id[0] != "_":
+        if (
+            isinstance(line, ast.AnnAssign)
+            and isinstance(line.target, ast.Name)
+            and line.target.id[0] != "_"
+        ):
             match following:
                 case ast.Expr(value=ast.Constant(value=str(text))):
                     found[line.target.id] = " ".join(text.split())
@@ -166,7 +189,9 @@ def fields(kind: type) -> dict[str, str]:
 
 
 def prose(value: object) -> str:
-    """The docstring without its examples, which are run where they stand, and with its parameters as a list."""
+    """The docstring without its examples, which are run where they stand, and with its parameters
+    as a list.
+    """
     parts = doctest.DocTestParser().parse(inspect.getdoc(value) or "")
     text = "".join(part for part in parts if isinstance(part, str)).strip()
     text = re.sub(r"^Examples\n-+\n+", "", text, flags=re.MULTILINE)
@@ -190,7 +215,9 @@ def first(value: object) -> str:
 def main() -> None:
     """Write the page to a file, or print it."""
     parser = argparse.ArgumentParser(description="The reference of all public names.")
-    parser.add_argument("-o", dest="target", type=Path, help="the file to write; by default the page is printed")
+    parser.add_argument(
+        "-o", dest="target", type=Path, help="the file to write; by default the page is printed"
+    )
     target, text = parser.parse_args().target, page()
     if target is None:
         sys.stdout.write(text)

@@ -1,9 +1,11 @@
-"""The way of one question through the source: which files it passes, and how often it goes back and forth.
+"""The way of one question through the source: which files it passes, and how often it goes back and
+forth.
 
     python tools/walk.py
 
-A question is planned and released twice over a small table; calls of the second time are counted in their order
-(`sys.setprofile`, our files only; modules at the root of the package belong to no room).
+A question is planned and released twice over a small table; calls of the second time are counted in
+their order (`sys.setprofile`, our files only; modules at the root of the package belong to no
+room).
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ import discreet
 
 ROOT = Path(discreet.__file__).parent
 ROOMS = ("ask", "calibrate", "draw", "engines", "ledger", "release", "files")
-QUESTION = "SELECT county, count(*) AS people, avg(age) AS age FROM data WHERE age >= 18 GROUP BY county"
+QUESTION = (
+    "SELECT county, count(*) AS people, avg(age) AS age FROM data WHERE age >= 18 GROUP BY county"
+)
 
 
 WALKS = 8
-"""The shortest of so many is shown: now and then a draw needs more than a look-up, and its coins are made."""
+"""The shortest of so many is shown: now and then a draw needs more than a look-up, and its coins
+are made.
+"""
 
 
 def walked(question: str = QUESTION) -> list[str]:
@@ -63,17 +69,26 @@ def rooms(files: list[str]) -> list[str]:
 
 
 def picture(files: list[str]) -> str:
-    """The figures, the walk from left to right with a mark in the package where it is, and the files of each."""
+    """The figures, the walk from left to right with a mark in the package where it is, and the
+    files of each.
+    """
     way = rooms(files)
     back = sum(one == three for one, three in zip(way, way[2:], strict=False))
-    lines = [f"{len(set(files))} files; {len(way) - 1} changes of package, {back} of them A → B → A", ""]
+    lines = [
+        f"{len(set(files))} files; {len(way) - 1} changes of package, {back} of them A → B → A",
+        "",
+    ]
     order = [room for room in ROOMS if room in way]
-    lines += [f"{room:<10} {''.join('■' if here == room else '·' for here in way)}" for room in order]
+    lines += [
+        f"{room:<10} {''.join('■' if here == room else '·' for here in way)}" for room in order
+    ]
     lines.append("")
     for room in order:
         inside = dict.fromkeys(file for file in files if file.startswith(f"{room}/"))
         names = ", ".join(file.partition("/")[2].removesuffix(".py") for file in inside)
-        lines += textwrap.wrap(names, 108, initial_indent=f"{room:<10} ", subsequent_indent=" " * 11)
+        lines += textwrap.wrap(
+            names, 108, initial_indent=f"{room:<10} ", subsequent_indent=" " * 11
+        )
     return "\n".join(lines)
 
 

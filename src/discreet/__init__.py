@@ -1,7 +1,7 @@
 """discreet publishes statistics about people without revealing any individual.
 
-It computes the Laplace mechanism of differential privacy, f(x) + Lap(Δ/ε), exactly: integers from the rows
-to the release, a rational ε, and exact discrete Laplace noise.
+It computes the Laplace mechanism of differential privacy, f(x) + Lap(Δ/ε), exactly: integers from
+the rows to the release, a rational ε, and exact discrete Laplace noise.
 
     >>> import discreet
     >>> noisy = discreet.laplace_mechanism(1234, sensitivity=1, epsilon="0.1")
@@ -16,7 +16,8 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 
 TYPE_CHECKING = False
-"""Known to type checkers; importing it from typing would take longer than the rest of this module."""
+"""Known to type checkers; importing it from typing would take longer than the rest of this module.
+"""
 
 if TYPE_CHECKING:
     from discreet import course as course
@@ -73,12 +74,16 @@ if TYPE_CHECKING:
     from discreet.serve.client import connect as connect
 
 _HOMES = {
-    "arrays": "bounds cdf count histogram max mean mean_and_std median min proportion quantile quantiles std sum "
-    "summary value_counts variance",
+    "arrays": (
+        "bounds cdf count histogram max mean mean_and_std median min proportion quantile quantiles"
+        " std sum summary value_counts variance"
+    ),
     "ask.policy": "Policy",
     "ask.statistics": "Count Histogram Max Mean Median Min Proportion Quantile Std Sum Variance",
     "draw.laplace": "DiscreteLaplace Laplace",
-    "errors": "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused",
+    "errors": (
+        "BudgetExceeded DiscreetError EngineFailed InvalidParameter LedgerDamaged QueryRefused"
+    ),
     "ledger.ledger": "Ledger",
     "release.answer": "Answer",
     "release.laplace_mechanism": "laplace_mechanism",

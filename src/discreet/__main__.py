@@ -1,10 +1,12 @@
-"""The entry point of the command line: at most one sentence on an error, and an exit code that says what happened.
+"""The entry point of the command line: at most one sentence on an error, and an exit code that says
+what happened.
 
     0 done   1 unexpected error   2 refused, nothing was done   3 too little ε left   4 the ledger is damaged
     5 a part of the system failed   130 interrupted
 
-There is never a traceback: a Python error could quote a row. An unexpected error is reported by its type and line.
-Help texts are generated from the commands (help.txt), because importing the commands takes longer than starting Python.
+There is never a traceback: a Python error could quote a row. An unexpected error is reported by its
+type and line. Help texts are generated from the commands (help.txt), because importing the commands
+takes longer than starting Python.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def ended() -> int:
         _quiet_output()
         code = _report("nobody reads the output any more", UNEXPECTED)
     except KeyboardInterrupt as interrupt:
-        _report("interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED)
+        _report(
+            "interrupted" + ("." if not interrupt.args else f". {interrupt.args[0]}"), INTERRUPTED
+        )
         os._exit(INTERRUPTED)  # without waiting for an engine that may still be stopping
     return code
 
@@ -69,17 +73,23 @@ def _run() -> int:
     except (KeyboardInterrupt, BrokenPipeError):
         raise
     except DiscreetError as error:
-        return _report(str(error), next((CODES[kind] for kind in CODES if isinstance(error, kind)), REFUSED))
+        return _report(
+            str(error), next((CODES[kind] for kind in CODES if isinstance(error, kind)), REFUSED)
+        )
     except OSError as error:
         name = f" {os.path.basename(error.filename)}" if isinstance(error.filename, str) else ""
-        return _report(f"the file{name} cannot be used: {error.strerror or type(error).__name__}", REFUSED)
+        return _report(
+            f"the file{name} cannot be used: {error.strerror or type(error).__name__}", REFUSED
+        )
     except Exception as error:
         return _unexpected(error)
     return 0
 
 
 def _unexpected(error: Exception) -> int:
-    """The exit code of an error that is not ours: an error of the command line, or an unexpected error."""
+    """The exit code of an error that is not ours: an error of the command line, or an unexpected
+    error.
+    """
     if hasattr(error, "format_message"):
         return _report(f"{' '.join(error.format_message().split())} See --help.", REFUSED)
     if hasattr(error, "exit_code"):
@@ -89,7 +99,11 @@ def _unexpected(error: Exception) -> int:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    line = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "nowhere"
+    line = (
+        f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        if trace
+        else "nowhere"
+    )
     return _report(f"an unexpected {type(error).__name__} at {line}; please report it", UNEXPECTED)
 
 

@@ -7,8 +7,8 @@
     ├── LedgerDamaged      the ledger was changed, rolled back or replaced
     └── EngineFailed       a part of the system (database, entropy source) failed
 
-Messages quote parameters, never data. All errors except `EngineFailed` are raised before any spend; the text of an
-`EngineFailed` ends with whether ε is spent.
+Messages quote parameters, never data. All errors except `EngineFailed` are raised before any spend;
+the text of an `EngineFailed` ends with whether ε is spent.
 
 `printable` makes untrusted text (a key, the name of a column) safe for a terminal.
 """
@@ -34,7 +34,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode()
+        (
+            letter
+            if letter.isprintable() or letter == "\n"
+            else letter.encode("unicode_escape").decode()
+        )
         for letter in text
     )
 
@@ -99,8 +103,8 @@ class SourceChanged(SourceUnusable):
 class EngineFailed(DiscreetError):
     """A database, or another part of the system, failed; what was already spent stays spent.
 
-    `spent` says whether the question had been charged: True, False, or None if the ledger could not tell. Its text says
-    so, too, after the `sentence` about the failure.
+    `spent` says whether the question had been charged: True, False, or None if the ledger could not
+    tell. Its text says so, too, after the `sentence` about the failure.
     """
 
     def __init__(self, message: str = "", *, spent: bool | None = False, code: str = "") -> None:
@@ -133,7 +137,9 @@ def errno_code(number: int) -> str:
 
 
 def without_context(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function, whose refusals lose the errors from which they were raised: their messages may quote a row."""
+    """The function, whose refusals lose the errors from which they were raised: their messages may
+    quote a row.
+    """
 
     @wraps(work)
     def whole(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -149,7 +155,9 @@ def without_context(work: Callable[Parameters, Result]) -> Callable[Parameters, 
 
 @contextmanager
 def of_source() -> Iterator[None]:
-    """Within the block, a parameter that cannot be used is the fault of the source or of its policy."""
+    """Within the block, a parameter that cannot be used is the fault of the source or of its
+    policy.
+    """
     try:
         yield
     except SourceUnusable:

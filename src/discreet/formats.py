@@ -24,7 +24,9 @@ MOST_DECIMALS = 12
 """The most decimals of a number."""
 
 _MIDDLE = 92
-"""Percent: an interval is written with ± if its shorter side is at least this much of the longer side."""
+"""Percent: an interval is written with ± if its shorter side is at least this much of the longer
+side.
+"""
 
 
 def as_float(number: Fraction) -> float:
@@ -36,7 +38,9 @@ def as_float(number: Fraction) -> float:
 
 
 def as_finite(number: Any) -> Any:
-    """A released number or an end of its interval, clamped to the largest float: a record has no infinity."""
+    """A released number or an end of its interval, clamped to the largest float: a record has no
+    infinity.
+    """
     if isinstance(number, float) and not math.isfinite(number):
         return math.copysign(sys.float_info.max, number)
     return number
@@ -87,7 +91,8 @@ def readable(number: float, digits: int) -> str:
 
 
 def with_interval(value: Any, low: Any, high: Any) -> str:
-    """A number with its interval, both rounded: with ± if the number is in the middle, else with the two ends.
+    """A number with its interval, both rounded: with ± if the number is in the middle, else with
+    the two ends.
 
     >>> with_interval(50, 38, 62), with_interval(57, 0, 120), with_interval(7, 7, 7)
     ('50 ± 12', '57 (0 to 120)', '7')
@@ -102,7 +107,11 @@ def with_interval(value: Any, low: Any, high: Any) -> str:
 def is_even(value: Any, low: Any, high: Any) -> bool:
     """Whether a number is in the middle of its interval."""
     below, above = value - low, high - value
-    return _is_finite(below) and _is_finite(above) and bool(100 * min(below, above) >= _MIDDLE * max(below, above))
+    return (
+        _is_finite(below)
+        and _is_finite(above)
+        and bool(100 * min(below, above) >= _MIDDLE * max(below, above))
+    )
 
 
 def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -> str:
@@ -114,12 +123,21 @@ def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -
         return f"{_shortest(value, digits)} ({_shortest(low, digits)} to {_shortest(high, digits)})"
     if even:
         return f"{decimal_text(value, digits)} ± {decimal_text(reach, digits)}"
-    return f"{decimal_text(value, digits)} ({decimal_text(low, digits)} to {decimal_text(high, digits)})"
+    return (
+        f"{decimal_text(value, digits)} ({decimal_text(low, digits)} to"
+        f" {decimal_text(high, digits)})"
+    )
 
 
 def decimal_text(number: Any, digits: int) -> str:
-    """A number with this many decimals and thousands separators; infinity and NaN as Python writes them."""
-    return f"{number:,}" if isinstance(number, int) or not _is_finite(number) else f"{number:,.{digits}f}"
+    """A number with this many decimals and thousands separators; infinity and NaN as Python writes
+    them.
+    """
+    return (
+        f"{number:,}"
+        if isinstance(number, int) or not _is_finite(number)
+        else f"{number:,.{digits}f}"
+    )
 
 
 def _is_finite(number: Any) -> bool:
@@ -138,33 +156,48 @@ def rounded(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
     """Numbers and the ends of their intervals, rounded for readers, and the decimals of each.
 
-    This rule holds for everything that is shown, printed, and written to CSV and spreadsheets. Decimals end at the
-    second digit of the error, and whole numbers have none. An exact number has ten digits, and a number of unknown
-    error six. Numbers are rounded to the nearest and ends outward, so that the confidence does not fall. `decimals`
-    overrides the rule; integers do not change.
+    This rule holds for everything that is shown, printed, and written to CSV and spreadsheets.
+    Decimals end at the second digit of the error, and whole numbers have none. An exact number has
+    ten digits, and a number of unknown error six. Numbers are rounded to the nearest and ends
+    outward, so that the confidence does not fall. `decimals` overrides the rule; integers do not
+    change.
     """
     columns = (value, low, high)
     if all(_is_whole(column) for column in columns):
         return *columns, np.zeros(len(value), np.int64)
     value, low, high = (_floats(column) for column in columns)
-    digits = decimals_of(value, low, high) if decimals is None else np.full(len(value), decimals, np.int64)
+    digits = (
+        decimals_of(value, low, high)
+        if decimals is None
+        else np.full(len(value), decimals, np.int64)
+    )
     near, exact = _round(value, digits), (low == value) & (value == high)
-    below, above = (np.where(exact, near, _round(end, digits, side)) for end, side in ((low, -1), (high, 1)))
+    below, above = (
+        np.where(exact, near, _round(end, digits, side)) for end, side in ((low, -1), (high, 1))
+    )
     return near, below, above, digits
 
 
-def decimals_of(value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.int64]:
+def decimals_of(
+    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """The decimals of numbers: up to the second digit of the error."""
     with np.errstate(all="ignore"):
         reach = np.maximum(value - low, high - value)
-        digit = np.where(reach > 0, np.where(np.isfinite(reach), reach / 10, abs(value) / 1e5), abs(value) / 1e9)
+        digit = np.where(
+            reach > 0, np.where(np.isfinite(reach), reach / 10, abs(value) / 1e5), abs(value) / 1e9
+        )
         digits = np.where((digit > 0) & np.isfinite(digit), np.ceil(-np.log10(digit) - 1e-9), 0)
         whole = np.logical_and.reduce([np.rint(column) == column for column in (value, low, high)])
     return np.where(whole, 0, np.clip(digits, 0, MOST_DECIMALS)).astype(np.int64)
 
 
-def _round(numbers: NDArray[np.float64], digits: NDArray[np.int64], side: int = 0) -> NDArray[np.float64]:
-    """The numbers rounded to the nearest decimal, or towards a side; too large numbers do not change."""
+def _round(
+    numbers: NDArray[np.float64], digits: NDArray[np.int64], side: int = 0
+) -> NDArray[np.float64]:
+    """The numbers rounded to the nearest decimal, or towards a side; too large numbers do not
+    change.
+    """
     unit = 10.0**digits
     with np.errstate(all="ignore"):
         steps = np.rint(numbers * unit)
@@ -179,7 +212,9 @@ def _is_whole(column: NDArray[Any]) -> bool:
 def _floats(column: NDArray[Any]) -> NDArray[np.float64]:
     if column.dtype != object:
         return column.astype(np.float64)
-    return np.array([math.nan if item is None else as_float(item) for item in column.tolist()], np.float64)
+    return np.array(
+        [math.nan if item is None else as_float(item) for item in column.tolist()], np.float64
+    )
 
 
 def _column(number: Any) -> NDArray[Any]:
@@ -193,18 +228,23 @@ def shortened(
 ) -> tuple[list[list[str]], list[str]]:
     """The headings and rows to show of a table, and the lines below it.
 
-    Only the first and the last rows are shown of a table with more than `most` rows. Cells are untrusted text, so
-    each is escaped and on one line.
+    Only the first and the last rows are shown of a table with more than `most` rows. Cells are
+    untrusted text, so each is escaped and on one line.
     """
     cut = most is not None and len(rows) > most
     half = (most or 0) // 2
     visible = [*rows[:half], ["…"] * len(headings), *rows[-half:]] if cut else rows
-    return [[one_line(cell) for cell in row] for row in (headings, *visible)], [f"{len(rows):,} rows"] if cut else []
+    return [[one_line(cell) for cell in row] for row in (headings, *visible)], (
+        [f"{len(rows):,} rows"] if cut else []
+    )
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table in plain text."""
     table, below = shortened(headings, rows)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    lines = [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
     return [*lines, *below]

@@ -1,12 +1,16 @@
-"""Texts from outside: JSON, TOML and the numbers in them. What they cost is limited by their length, whatever they say.
+"""Texts from outside: JSON, TOML and the numbers in them. What they cost is limited by their
+length, whatever they say.
 
     read_json       UTF-8, distinct names, finite numbers; limited length, depth and digits
-    read_toml       names of a limited number of parts: Python's reader takes the square of that number
-    read_fraction   1, 1/10 or 0.1, with limited digits: with an exponent, ten letters may stand for gigabytes of them
+    read_toml       names of a limited number of parts: Python's reader takes the square of that
+                    number
+    read_fraction   1, 1/10 or 0.1, with limited digits: with an exponent, ten letters may stand for
+                    gigabytes of them
 
-Certificates, signatures, policies, reports, bodies of requests, answers of servers, and what ledgers hold are all read
-here (`tests/trust/test_numbers_from_outside.py`); parameters of calls are read by `parameters`. Each refusal is an
-`Unreadable`, and its caller says what the text is, if it knows.
+Certificates, signatures, policies, reports, bodies of requests, answers of servers, and what
+ledgers hold are all read here (`tests/trust/test_numbers_from_outside.py`); parameters of calls are
+read by `parameters`. Each refusal is an `Unreadable`, and its caller says what the text is, if it
+knows.
 """
 
 from __future__ import annotations
@@ -29,9 +33,12 @@ DEEPEST = 200
 """The most levels of objects and lists: more than twice those of the largest question."""
 
 MOST_DIGITS = 4_000
-"""The most characters of a number: losses of large reports have a few hundred, and Python itself ends at 4,300."""
+"""The most characters of a number: losses of large reports have a few hundred, and Python itself
+ends at 4,300.
+"""
 
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # also without its end: no text is searched twice
+# also without its end: no text is searched twice
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _AS_DIGITS = bytes(ord("0") if byte in b"0123456789+-.eE" else ord(" ") for byte in range(256))
 
@@ -39,12 +46,17 @@ _PARTS = 32
 _NAME = r"(?:[A-Za-z0-9_-]++|\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+"
 _LONG_NAME = re.compile(rf"(?<![A-Za-z0-9_\-\\\"'])(?:{_NAME}){{{_PARTS}}}")
 
-_NUMBER = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}(?:/[0-9]{{1,{MOST_DIGITS}}}|\.[0-9]{{0,{MOST_DIGITS}}})?")
-_EXPONENT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{1,3}")  # of a float or a Decimal alone
+_NUMBER = re.compile(
+    rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}(?:/[0-9]{{1,{MOST_DIGITS}}}|\.[0-9]{{0,{MOST_DIGITS}}})?"
+)
+# of a float or a Decimal alone
+_EXPONENT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{1,3}")
 
 
 class Unreadable(InvalidParameter):
-    """A text from outside that cannot be read, or that is too long, too deep, or has too large a number."""
+    """A text from outside that cannot be read, or that is too long, too deep, or has too large a
+    number.
+    """
 
 
 def read_json(

@@ -1,14 +1,17 @@
 """Public parameters as exact fractions: the same `Fraction` determines the noise and the charge.
 
     ε, sensitivities   positive; ε between 10⁻⁹, the ledger's unit, and 10⁶
-    bounds             a pair (lower, upper) with lower < upper, each 0 or between 10⁻³⁰⁰ and 10³⁰⁰ in size
+    bounds             a pair (lower, upper) with lower < upper, each 0 or between 10⁻³⁰⁰ and 10³⁰⁰
+                       in size
     neighbors          "change-one": one unit's rows are replaced; the number of units is public
-                       "add-remove": one unit's rows are added or removed; the number of units is private
+                       "add-remove": one unit's rows are added or removed; the number of units is
+                       private
     counts, chances    whole numbers up to 10¹⁸; probabilities strictly between 0 and 1
 
-Numbers are text ("0.1", "1/3", "1e-3"), int, Fraction, Decimal or float. A float counts as its shortest decimal, so 0.1
-is 1/10; a float sensitivity is the larger of that decimal and the binary value, so that the noise covers both.
-Anything else raises `InvalidParameter` before anything happens: bool, NaN, ±inf, text that is not a number or too long.
+Numbers are text ("0.1", "1/3", "1e-3"), int, Fraction, Decimal or float. A float counts as its
+shortest decimal, so 0.1 is 1/10; a float sensitivity is the larger of that decimal and the binary
+value, so that the noise covers both. Anything else raises `InvalidParameter` before anything
+happens: bool, NaN, ±inf, text that is not a number or too long.
 """
 
 from __future__ import annotations
@@ -38,12 +41,16 @@ LARGEST = Fraction(10**6)
 _LONGEST = 60
 """The most characters of a text, and digits of a fraction's numerator and denominator."""
 
-_TEXT = re.compile(r"[+-]?(\d{1,40}/\d{1,40}|(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,4})?)", re.ASCII)
+_TEXT = re.compile(
+    r"[+-]?(\d{1,40}/\d{1,40}|(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,4})?)", re.ASCII
+)
 
 _WANTED = "a positive number such as '0.1', '1/3' or 2"
 
 _REMEMBERED = (str, int, float)
-"""The types that are cached: programs use a few parameters again and again, and other types may not be hashable."""
+"""The types that are cached: programs use a few parameters again and again, and other types may not
+be hashable.
+"""
 
 Neighbors: TypeAlias = Literal["change-one", "add-remove"]
 
@@ -83,7 +90,9 @@ def exact_epsilon(value: object) -> Fraction:
 
 
 def exact_sensitivity(value: object) -> Fraction:
-    """The sensitivity as an exact `Fraction`; a float is the larger of its decimal and binary values."""
+    """The sensitivity as an exact `Fraction`; a float is the larger of its decimal and binary
+    values.
+    """
     return (_sensitivity if type(value) in _REMEMBERED else _sensitivity.__wrapped__)(value)
 
 
@@ -93,7 +102,8 @@ def charge(epsilon: Fraction) -> int:
     >>> charge(Fraction(1, 3))
     333333334
     """
-    return -(-epsilon.numerator * UNIT.denominator // epsilon.denominator)  # rounds up: never too little
+    # rounds up: never too little
+    return -(-epsilon.numerator * UNIT.denominator // epsilon.denominator)
 
 
 @lru_cache(maxsize=512, typed=True)
@@ -110,7 +120,8 @@ def _epsilon(value: object) -> Fraction:
 @lru_cache(maxsize=512, typed=True)
 def _sensitivity(value: object) -> Fraction:
     number = exact("sensitivity", value)
-    return max(number, Fraction(value)) if isinstance(value, float) else number  # rounds up: more noise
+    # rounds up: more noise
+    return max(number, Fraction(value)) if isinstance(value, float) else number
 
 
 def read(name: str, value: object) -> Fraction:
@@ -155,7 +166,10 @@ def did_you_mean(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
     """A hint with the closest of the known words, or an empty text if none is close."""
     import difflib
 
-    return "".join(f"did you mean {near}?" for near in difflib.get_close_matches(word, list(words), n=1, cutoff=cutoff))
+    return "".join(
+        f"did you mean {near}?"
+        for near in difflib.get_close_matches(word, list(words), n=1, cutoff=cutoff)
+    )
 
 
 def exact_bounds(bounds: object) -> Bounds:
@@ -168,12 +182,19 @@ def exact_bounds(bounds: object) -> Bounds:
         case [first, second]:
             lower, upper = _bound("lower", first), _bound("upper", second)
         case _:
-            several = f"{len(bounds)} values".replace("1 values", "1 value") if isinstance(bounds, list | tuple) else ""
+            several = (
+                f"{len(bounds)} values".replace("1 values", "1 value")
+                if isinstance(bounds, list | tuple)
+                else ""
+            )
             shown = several or quote(bounds)
-            raise InvalidParameter(f"bounds must be a pair (lower, upper) such as (0, 120), got {shown}")
+            raise InvalidParameter(
+                f"bounds must be a pair (lower, upper) such as (0, 120), got {shown}"
+            )
     if lower > upper:
         raise InvalidParameter(
-            f"lower must not exceed upper, got lower={quote(first)} and upper={quote(second)}; write (lower, upper)"
+            f"lower must not exceed upper, got lower={quote(first)} and upper={quote(second)};"
+            " write (lower, upper)"
         )
     if lower == upper:
         raise InvalidParameter(f"lower and upper must differ, got {quote(first)} twice")
@@ -195,7 +216,9 @@ def exact_count(name: str, value: object, *, least: int = 1, most: int = MOST_UN
         if least <= number <= most:
             return number
     end = "10^18" if most == MOST_UNITS else f"{most:,}"
-    raise InvalidParameter(f"{name} must be a whole number from {least} to {end}, got {quote(value)}")
+    raise InvalidParameter(
+        f"{name} must be a whole number from {least} to {end}, got {quote(value)}"
+    )
 
 
 def exact_chance(name: str, value: object) -> Fraction:
@@ -213,16 +236,21 @@ def exact_seconds(name: str, value: object) -> Fraction:
     """The value as a number of seconds, from a thousandth to a week."""
     seconds = exact_number(name, value)
     if not Fraction(1, 1000) <= seconds <= _WEEK:
-        raise InvalidParameter(f"{name} must be seconds between 0.001 and {_WEEK:,}, a week, got {quote(value)}")
+        raise InvalidParameter(
+            f"{name} must be seconds between 0.001 and {_WEEK:,}, a week, got {quote(value)}"
+        )
     return seconds
 
 
 def exact_confidence(value: object) -> Fraction:
-    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹; values closer to 0 or 1 are of no use in floats."""
+    """The confidence of an interval, from 10⁻⁶ to 1 − 10⁻⁹; values closer to 0 or 1 are of no use
+    in floats.
+    """
     confidence = exact_chance("confidence", value)
     if not SMALLEST_CONFIDENCE <= confidence <= 1 - SMALLEST_DOUBT:
         raise InvalidParameter(
-            f"confidence must lie between 0.000001 and 0.999999999, got {quote(value)}; 0.95 is usual"
+            f"confidence must lie between 0.000001 and 0.999999999, got {quote(value)}; 0.95 is"
+            " usual"
         )
     return confidence
 
@@ -232,13 +260,19 @@ def exact_number(name: str, value: object) -> Fraction:
     try:
         return read(name, value)
     except InvalidParameter:
-        raise InvalidParameter(f"{name} must be a finite number such as 0, -1.5 or '1/3', got {quote(value)}") from None
+        raise InvalidParameter(
+            f"{name} must be a finite number such as 0, -1.5 or '1/3', got {quote(value)}"
+        ) from None
 
 
 def _bound(name: str, value: object) -> Fraction:
     if hasattr(value, "isoformat") or type(value).__name__ == "datetime64":
-        raise InvalidParameter(f"{name} must be a number here, got a date; count the days since a public date instead")
+        raise InvalidParameter(
+            f"{name} must be a number here, got a date; count the days since a public date instead"
+        )
     number = exact_number(name, value)
     if number and not 1 / LARGEST_BOUND <= abs(number) <= LARGEST_BOUND:
-        raise InvalidParameter(f"{name} must be 0 or between 1e-300 and 1e300 in size, got {quote(value)}")
+        raise InvalidParameter(
+            f"{name} must be 0 or between 1e-300 and 1e300 in size, got {quote(value)}"
+        )
     return number

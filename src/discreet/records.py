@@ -1,18 +1,22 @@
 """The record of an answer as bytes: a table of released numbers as a ledger stores it.
 
-    one Arrow IPC stream                 a single row: a list of keys for each group column, and for each number a list
-                                         of values and two of ends (`a1`, `a1_low`, `a1_high`), one item for each cell
-    the metadata of its schema           the head as JSON: everything a reader needs to judge the numbers
+    one Arrow IPC stream                 a single row: a list of keys for each group column, and for
+                                         each number a list
+                                         of values and two of ends (`a1`, `a1_low`, `a1_high`), one
+                                         item for each cell
+    the metadata of its schema           the head as JSON: everything a reader needs to judge the
+                                         numbers
 
-Integers have 64 bits and other numbers are doubles; a column with any other item, such as a larger integer, is stored
-as JSON texts, so that nothing is rounded. The same content gives the same bytes with the same version of Arrow.
+Integers have 64 bits and other numbers are doubles; a column with any other item, such as a larger
+integer, is stored as JSON texts, so that nothing is rounded. The same content gives the same bytes
+with the same version of Arrow.
 
-The intervals of 2¹⁶ cells and more are stored in half the bytes where they can be restored exactly: as `a1_reach`, one
-for each 2¹⁶ cells, if all of these have the ends a1 ∓ reach; or, for integers, as the distances `a1_below` and
-`a1_above`, if all of them have 16 bits.
+The intervals of 2¹⁶ cells and more are stored in half the bytes where they can be restored exactly:
+as `a1_reach`, one for each 2¹⁶ cells, if all of these have the ends a1 ∓ reach; or, for integers,
+as the distances `a1_below` and `a1_above`, if all of them have 16 bits.
 
-A cell is a combination of keys, where the keys of the last column change fastest; if the head says `nested`, every
-column has a key for each cell. This module does not know what the numbers mean.
+A cell is a combination of keys, where the keys of the last column change fastest; if the head says
+`nested`, every column has a key for each cell. This module does not know what the numbers mean.
 """
 
 from __future__ import annotations
@@ -49,12 +53,16 @@ _BLOCK = 2**16
 """Cells whose intervals may have one reach: those that are estimated together."""
 
 _LARGE = 2**16
-"""Bytes from which a record is compressed, on all cores; for smaller records compression costs more than it saves."""
+"""Bytes from which a record is compressed, on all cores; for smaller records compression costs more
+than it saves.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The head, the keys of each group column, and the released numbers with the ends of their intervals, by name."""
+    """The head, the keys of each group column, and the released numbers with the ends of their
+    intervals, by name.
+    """
 
     head: dict[str, Any]
     keys: Mapping[str, pa.Array | Array]
@@ -94,8 +102,13 @@ class Record:
 
     @property
     def size(self) -> int:
-        """An upper bound of the packed bytes, if all numbers fit into 64 bits; keys of mixed types take a few more."""
-        columns = [*self.keys.values(), *(column for three in self.numbers.values() for column in three)]
+        """An upper bound of the packed bytes, if all numbers fit into 64 bits; keys of mixed types
+        take a few more.
+        """
+        columns = [
+            *self.keys.values(),
+            *(column for three in self.numbers.values() for column in three),
+        ]
         return len(json.dumps(self.head)) + sum(column.nbytes for column in columns)
 
     def whole(self) -> dict[str, Any]:
@@ -104,7 +117,11 @@ class Record:
             name: dict(zip(("value", "low", "high"), map(items_of, three), strict=True))
             for name, three in self.numbers.items()
         }
-        return {**self.head, "keys": {name: items_of(column) for name, column in self.keys.items()}, "numbers": numbers}
+        return {
+            **self.head,
+            "keys": {name: items_of(column) for name, column in self.keys.items()},
+            "numbers": numbers,
+        }
 
 
 _PLAIN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
@@ -118,7 +135,9 @@ def unpack(content: bytes) -> Record:
     with pa.ipc.open_stream(pa.py_buffer(content), options=options) as stream:
         batch = stream.read_next_batch()
     head = read_json(batch.schema.metadata[_HEAD])
-    columns = {field.name: _unpacked(field, batch.column(field.name).values) for field in batch.schema}
+    columns = {
+        field.name: _unpacked(field, batch.column(field.name).values) for field in batch.schema
+    }
     keys, numbers = head.pop("names")
     return Record(
         head=head,
@@ -141,18 +160,29 @@ def _stored(value: Array, low: Array, high: Array) -> dict[str, Array]:
         if value.dtype == np.int64:
             below, above = value - low, high - value
             if min(below.min(), above.min()) >= 0 and max(below.max(), above.max()) < 2**16:
-                return {"": value, "_below": below.astype(np.uint16), "_above": above.astype(np.uint16)}
+                return {
+                    "": value,
+                    "_below": below.astype(np.uint16),
+                    "_above": above.astype(np.uint16),
+                }
     return {"": value, "_low": low, "_high": high}
 
 
 def _reach(value: Array, low: Array, high: Array) -> Any:
-    """The r with low = value − r and high = value + r in all cells, as 64-bit numbers round; None if there is none."""
-    nearest = np.argmin(np.abs(value))  # where low is rounded by less than half a unit in the last place of r
+    """The r with low = value − r and high = value + r in all cells, as 64-bit numbers round; None
+    if there is none.
+    """
+    # where low is rounded by less than half a unit in the last place of r
+    nearest = np.argmin(np.abs(value))
     with np.errstate(all="ignore"):
         reach = value[nearest] - low[nearest]
         ends = ((value - reach, low), (value + reach, high))
     # bits, because −0.0 is equal to 0.0
-    return reach if all((own.view(np.int64) == end.view(np.int64)).all() for own, end in ends) else None
+    return (
+        reach
+        if all((own.view(np.int64) == end.view(np.int64)).all() for own, end in ends)
+        else None
+    )
 
 
 def _restored(name: str, columns: Mapping[str, Any]) -> Three:
@@ -176,7 +206,8 @@ def from_whole(whole: Mapping[str, Any]) -> Record:
     head = {name: value for name, value in whole.items() if name not in ("keys", "numbers")}
     keys = {name: keys_of(items) for name, items in whole["keys"].items()}
     numbers: dict[str, Any] = {
-        name: tuple(array_of(ends[end]) for end in ("value", "low", "high")) for name, ends in whole["numbers"].items()
+        name: tuple(array_of(ends[end]) for end in ("value", "low", "high"))
+        for name, ends in whole["numbers"].items()
     }
     return Record(head, keys, numbers)
 
@@ -227,16 +258,25 @@ def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | No
     if not isinstance(column, np.ndarray):
         return column, None
     if column.dtype == object:
-        return pa.array([json.dumps(item, ensure_ascii=False) for item in column.tolist()], pa.string()), _ITEMS
+        return (
+            pa.array(
+                [json.dumps(item, ensure_ascii=False) for item in column.tolist()], pa.string()
+            ),
+            _ITEMS,
+        )
     return number_column(column), None
 
 
 def number_column(numbers: Array) -> pa.Array:
-    """Integers or doubles as an Arrow array; `pa.array` would import pandas, which takes as long as a small release."""
+    """Integers or doubles as an Arrow array; `pa.array` would import pandas, which takes as long as
+    a small release.
+    """
     import pyarrow as pa
 
     whole = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)])
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)]
+    )
 
 
 def _unpacked(field: pa.Field, values: pa.Array) -> pa.Array | Array:
@@ -244,7 +284,11 @@ def _unpacked(field: pa.Field, values: pa.Array) -> pa.Array | Array:
 
     if field.metadata == _ITEMS:
         return array_of(read_json(f"[{','.join(values.to_pylist())}]", finite=False))
-    return values if pa.types.is_string(values.type) or pa.types.is_boolean(values.type) else np.from_dlpack(values)
+    return (
+        values
+        if pa.types.is_string(values.type) or pa.types.is_boolean(values.type)
+        else np.from_dlpack(values)
+    )
 
 
 @cache

@@ -22,7 +22,11 @@ def cores() -> int:
 def on_all_cores(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
     """The results of all parts, in their order; a single part is computed in this thread."""
     remaining = list(parts)
-    return [work(part) for part in remaining] if len(remaining) == 1 else list(in_turn(work, remaining))
+    return (
+        [work(part) for part in remaining]
+        if len(remaining) == 1
+        else list(in_turn(work, remaining))
+    )
 
 
 def in_turn(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:

@@ -1,8 +1,8 @@
 """HTML and figures of a value, for notebooks and for `figure()`.
 
-`discreet.show` draws them. It imports plans, answers and ledgers, so these must not import it: imports would be
-circular, and every release would load the drawing code. It is therefore imported by name, on first use. Figures need
-the extra `plot`.
+`discreet.show` draws them. It imports plans, answers and ledgers, so these must not import it:
+imports would be circular, and every release would load the drawing code. It is therefore imported
+by name, on first use. Figures need the extra `plot`.
 """
 
 from __future__ import annotations

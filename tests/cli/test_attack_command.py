@@ -36,7 +36,9 @@ def test_the_epsilon_is_that_of_the_option_and_stands_in_every_line(tmp_path, mo
     assert (listed["epsilon"], listed["verdict"]) == (1, "held")
 
 
-def test_an_attack_that_succeeds_ends_with_one_and_an_epsilon_out_of_reach_is_refused(tmp_path, monkeypatch):
+def test_an_attack_that_succeeds_ends_with_one_and_an_epsilon_out_of_reach_is_refused(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(attacks, "every", at(0.9))
     assert discreet("attack", cwd=tmp_path).code == 1
     discreet("attack", "--epsilon", "4", cwd=tmp_path).refused(2, "between 0.01 and 3", "'4'")

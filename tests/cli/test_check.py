@@ -42,7 +42,10 @@ def test_a_plain_promise_is_warned_about(folder):
     assert ended.code == 0, ended.err
     assert contents(folder) == before  # no ledger, no file
     lines = ended.out.splitlines()
-    assert lines[0] == "This output has exact counts and cells of your data. It is not private: do not publish it."
+    assert (
+        lines[0] == "This output has exact counts and cells of your data. It is not private: do not"
+        " publish it."
+    )
     assert lines[1].startswith("4,000 rows · ")
     table = {line.split()[0]: line for line in lines[3:-1]}
     assert "match no key, but are similar to one (" in table["ward"]
@@ -54,7 +57,9 @@ def test_a_plain_promise_is_warned_about(folder):
     assert table["cost"].rstrip().endswith('thousands = ",", missing_values = ["n/a"]')
     assert "lie outside 0–120 (all below)" in table["age"]
     assert "have more than 4 rows" in table["patient"]
-    assert lines[-1].startswith("4 columns need a decision. As declared, a table by ward and month of admitted would ")
+    assert lines[-1].startswith(
+        "4 columns need a decision. As declared, a table by ward and month of admitted would "
+    )
 
 
 def test_what_it_says_is_what_a_release_would_leave_out(folder):
@@ -72,7 +77,10 @@ def test_what_it_says_is_what_a_release_would_leave_out(folder):
 def test_the_right_promise_needs_no_decision(folder, name):
     ended = discreet("check", f"{name}.toml", cwd=folder)
     assert ended.code == 0, ended.err
-    assert "No column needs a decision. As declared, a mean of cost would leave out 1.9 % of the rows." in ended.out
+    assert (
+        "No column needs a decision. As declared, a mean of cost would leave out 1.9 % of the rows."
+        in ended.out
+    )
     assert not list(folder.glob("*.ledger"))
 
 
@@ -91,12 +99,36 @@ x = {{ {} }}
         ('type = "number"', ["1", "\u00a02", "3\t"], 2, "trim = true", 0),
         ('type = "number"', ["1", "?", "NULL", "x"], 3, 'missing_values = ["?", "NULL"]', 1),
         ('type = "integer"', ["1", "2.5"], 1, 'type = "number"', 0),
-        ('type = "date"', ["2024-01-31", "01/31/2024", "02/03/2024"], 2, 'format = ["%Y-%m-%d", "%m/%d/%Y"]', 0),
-        ('type = "date"', ["03.02.2024", "1 Feb 2024"], 2, 'format = ["%Y-%m-%d", "%d.%m.%Y", "%d %b %Y"]', 0),
-        ('type = "truth"', ["yes", "ja"], 1, "declare another type, or map = { … } for these values", 1),
+        (
+            'type = "date"',
+            ["2024-01-31", "01/31/2024", "02/03/2024"],
+            2,
+            'format = ["%Y-%m-%d", "%m/%d/%Y"]',
+            0,
+        ),
+        (
+            'type = "date"',
+            ["03.02.2024", "1 Feb 2024"],
+            2,
+            'format = ["%Y-%m-%d", "%d.%m.%Y", "%d %b %Y"]',
+            0,
+        ),
+        (
+            'type = "truth"',
+            ["yes", "ja"],
+            1,
+            "declare another type, or map = { … } for these values",
+            1,
+        ),
         ('keys = ["A b", "C"]', ["A b", "A b ", "C"], 1, "trim = true", 0),
         ('keys = ["A b", "C"]', ["a b", "C"], 1, "casefold = true", 0),
-        ('keys = ["A b", "C"]', ["a  b", "n/a"], 2, 'missing_values = ["n/a"], map = { "a  b" = "A b" }', 0),
+        (
+            'keys = ["A b", "C"]',
+            ["a  b", "n/a"],
+            2,
+            'missing_values = ["n/a"], map = { "a  b" = "A b" }',
+            0,
+        ),
         ('keys = ["A", "a"]', ["A", " a"], 1, "trim = true", 0),
     ],
 )
@@ -108,26 +140,45 @@ def test_proposals_read_what_was_not_read(tmp_path, options, cells, rows, propos
         return
     others = "" if "type = " in proposal else f"{options}, "
     said = checked(tmp_path, POLICY.format(f"{others}{proposal}"), x=cells)
-    unread = [found["rows"] for found in said["findings"] if found["problem"] in ("unreadable", "no key", "other")]
+    unread = [
+        found["rows"]
+        for found in said["findings"]
+        if found["problem"] in ("unreadable", "no key", "other")
+    ]
     assert sum(unread) == left
 
 
 def test_days_and_months_that_could_be_either_are_said_to_be(tmp_path):
-    finding = only(checked(tmp_path, POLICY.format('type = "date"'), x=["01/02/2024", "03/04/2024"]))
-    said = 'format = ["%Y-%m-%d", "%d/%m/%Y"] (or %m/%d/%Y: all of these dates fit both; ask who wrote them)'
+    finding = only(
+        checked(tmp_path, POLICY.format('type = "date"'), x=["01/02/2024", "03/04/2024"])
+    )
+    said = (
+        'format = ["%Y-%m-%d", "%d/%m/%Y"] (or %m/%d/%Y: all of these dates fit both; ask who wrote'
+        " them)"
+    )
     assert finding["proposal"] == said
 
 
 def test_other_groups_bounds_and_missing_cells_are_told_and_need_no_decision(tmp_path):
-    said = checked(tmp_path, POLICY.format('keys = ["a"], other = "rest"'), x=["a", "zebra", "zebra", None])
+    said = checked(
+        tmp_path, POLICY.format('keys = ["a"], other = "rest"'), x=["a", "zebra", "zebra", None]
+    )
     assert [(one["problem"], one["rows"], one["open"]) for one in said["findings"]] == [
         ("other", 2, False),
         ("missing", 1, False),
     ]
     assert said["findings"][0]["examples"] == [{"text": "zebra", "rows": 2}]
-    said = checked(tmp_path, POLICY.format("bounds = [0, 10], missing = 5"), x=[-1.0, 11.0, 12.0, None, 3.0])
-    assert [one["text"] for one in said["findings"]] == ["3 lie outside 0–10 (1 below, 2 above)", "1 are missing"]
-    assert [one["proposal"] for one in said["findings"]] == ["they count as 0 or 10", "they count as 5"]
+    said = checked(
+        tmp_path, POLICY.format("bounds = [0, 10], missing = 5"), x=[-1.0, 11.0, 12.0, None, 3.0]
+    )
+    assert [one["text"] for one in said["findings"]] == [
+        "3 lie outside 0–10 (1 below, 2 above)",
+        "1 are missing",
+    ]
+    assert [one["proposal"] for one in said["findings"]] == [
+        "they count as 0 or 10",
+        "they count as 5",
+    ]
     assert said["left_out"] is None
     assert said["summary"] == "No column needs a decision."
     said = checked(tmp_path, POLICY.format("bins = [0, 5, 10]"), x=[-1.0, 3.0])
@@ -135,7 +186,10 @@ def test_other_groups_bounds_and_missing_cells_are_told_and_need_no_decision(tmp
 
 
 def test_units_that_differ_by_spelling_alone_are_named(tmp_path):
-    policy = 'source = "rows.parquet"\nepsilon = 1\nunit = "who"\nmax_rows = 1\n[columns]\nx = { bounds = [0, 9] }\n'
+    policy = (
+        'source = "rows.parquet"\nepsilon = 1\nunit = "who"\nmax_rows = 1\n[columns]\nx = { bounds'
+        " = [0, 9] }\n"
+    )
     said = checked(tmp_path, policy, who=["a", "A ", "b", "b", "b", None], x=[1.0] * 6)
     assert [(one["problem"], one["text"]) for one in said["findings"]] == [
         ("limit", "1 of 3 have more than 1 rows"),
@@ -158,9 +212,14 @@ def test_control_characters_of_cells_do_not_reach_a_terminal(tmp_path):
 def test_a_policy_or_a_select_that_is_wrong_is_refused_in_one_sentence(tmp_path):
     (tmp_path / "rows.csv").write_text("x\n1\nWolpertinger\n")
     discreet("check", "study.toml", cwd=tmp_path).refused(2, "there is no such file")
-    select = 'source = "SELECT {} AS x FROM \'rows.csv\'"\nepsilon = 1\n[columns]\nx = {{ type = "text" }}\n'
+    select = (
+        'source = "SELECT {} AS x FROM \'rows.csv\'"\nepsilon = 1\n[columns]\nx = {{ type = "text"'
+        " }}\n"
+    )
     (tmp_path / "study.toml").write_text(select.format("y"))
-    discreet("check", "study.toml", cwd=tmp_path).refused(2, "cannot be read: Binder Error", '"y" not found')
+    discreet("check", "study.toml", cwd=tmp_path).refused(
+        2, "cannot be read: Binder Error", '"y" not found'
+    )
     (tmp_path / "study.toml").write_text(
         select.format("CAST(x AS INTEGER)").replace('type = "text"', "bounds = [0, 1]")
     )
@@ -169,7 +228,9 @@ def test_a_policy_or_a_select_that_is_wrong_is_refused_in_one_sentence(tmp_path)
 
 def test_a_server_that_does_not_answer_is_no_matter_of_a_cast(tmp_path):
     address = "postgresql://u@127.0.0.1:1/people#t"
-    (tmp_path / "study.toml").write_text(f'source = "{address}"\nepsilon = 1\n[columns]\nx = {{ bounds = [0, 1] }}\n')
+    (tmp_path / "study.toml").write_text(
+        f'source = "{address}"\nepsilon = 1\n[columns]\nx = {{ bounds = [0, 1] }}\n'
+    )
     refused = discreet("check", "study.toml", cwd=tmp_path)
     assert refused.code == 5
     assert "no server listens" in refused.err
@@ -182,7 +243,10 @@ def test_a_table_on_postgresql_is_checked_too(tmp_path, postgres):
 
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS checked")
-        connection.execute("CREATE TABLE checked AS SELECT * FROM (VALUES ('a', 'A b '), ('A', 'n/a')) AS t(who, ward)")
+        connection.execute(
+            "CREATE TABLE checked AS SELECT * FROM (VALUES ('a', 'A b '), ('A', 'n/a')) AS t(who,"
+            " ward)"
+        )
     promise = 'epsilon = 1\nunit = "who"\nmax_rows = 1\n[columns]\nward = { keys = ["a b"] }\n'
     (tmp_path / "study.toml").write_text(f'source = "{postgres}#checked"\n{promise}', "utf-8")
     ended = discreet("check", "study.toml", "--json", cwd=tmp_path)
@@ -194,7 +258,9 @@ def test_a_table_on_postgresql_is_checked_too(tmp_path, postgres):
 
 def test_a_file_that_is_no_utf_8_is_told_with_what_to_declare(tmp_path):
     (tmp_path / "rows.csv").write_bytes("town;age\nKöln;34\nBonn;35\nKöln;36\n".encode("latin-1"))
-    policy = 'source = "rows.csv"\nepsilon = 1\n{}\n[columns]\ntown = {{ keys = ["Köln", "Bonn"] }}\n'
+    policy = (
+        'source = "rows.csv"\nepsilon = 1\n{}\n[columns]\ntown = {{ keys = ["Köln", "Bonn"] }}\n'
+    )
     said = {}
     for encoding in ("", 'encoding = "windows-1252"'):
         (tmp_path / "study.toml").write_text(policy.format(encoding), "utf-8")

@@ -44,12 +44,18 @@ def test_a_plan_says_what_delta_means_and_how_many_a_key_needs(made):
     _, planned, _ = made
     assert planned.code == 0, planned.err
     assert planned.out.splitlines() == [
-        "The keys of zip cost ε 0.5 of the 3 left, and all of δ = 1e-09: a study can make only one discovery.",
         (
-            "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that "
-            "only this row has. Of n such keys, up to about n·δ are shown."
+            "The keys of zip cost ε 0.5 of the 3 left, and all of δ = 1e-09: a study can make only"
+            " one discovery."
         ),
-        "A key that 156 rows have is always shown; a key that 78 have, with probability 1/2 or more.",
+        (
+            "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a"
+            " key is shown that only this row has. Of n such keys, up to about n·δ are shown."
+        ),
+        (
+            "A key that 156 rows have is always shown; a key that 78 have, with probability 1/2 or"
+            " more."
+        ),
     ]
 
 
@@ -59,26 +65,46 @@ def test_keys_are_shown_saved_and_used_by_questions(made):
     lines = found.out.splitlines()
     assert lines[:3] == planned.out.splitlines()
     assert [line.strip() for line in lines[3:6]] == ["zip", "02138", "02139"]
-    assert lines[6] == "2 keys of zip. ε 0.5 spent, 2.5 left (entry 2 of the ledger). Saved keys.csv"
-    assert lines[8] == "discreet plan study.toml 'SELECT zip, count(*) FROM people GROUP BY zip' --epsilon 0.1"
+    assert (
+        lines[6] == "2 keys of zip. ε 0.5 spent, 2.5 left (entry 2 of the ledger). Saved keys.csv"
+    )
+    assert (
+        lines[8]
+        == "discreet plan study.toml 'SELECT zip, count(*) FROM people GROUP BY zip' --epsilon 0.1"
+    )
     assert (folder / "keys.csv").read_text("utf-8") == "zip\n02138\n02139\n"
     assert CANARY not in found.out
     planned = discreet(
-        "plan", "study.toml", "SELECT zip, count(*) FROM people GROUP BY zip", "--epsilon", "0.1", cwd=folder
+        "plan",
+        "study.toml",
+        "SELECT zip, count(*) FROM people GROUP BY zip",
+        "--epsilon",
+        "0.1",
+        cwd=folder,
     )
     assert planned.out.startswith("2 rows · ε 0.1")
     with open_study(folder / "study.toml") as study:
-        assert study.discover("zip", epsilon="0.5")["zip"] == ("02138", "02139")  # Python asks the same, free
+        # Python asks the same, free
+        assert study.discover("zip", epsilon="0.5")["zip"] == ("02138", "02139")
         assert study.remaining == Fraction(5, 2)
 
 
 def test_asked_again_it_is_free_and_another_one_is_refused(made):
     folder = made[0]
     again, other, more = one_after_another(
-        [[*ASK, "--json"], [*ASK[:-1], "0.6"], ["discover", "study.toml", "job", "--epsilon", "0.5"]], folder
+        [
+            [*ASK, "--json"],
+            [*ASK[:-1], "0.6"],
+            ["discover", "study.toml", "job", "--epsilon", "0.5"],
+        ],
+        folder,
     )
     found = json.loads(again.out)
-    assert (found["keys"], found["spent"], found["delta"]) == ({"zip": ["02138", "02139"]}, "0", "1/1000000000")
+    assert (found["keys"], found["spent"], found["delta"]) == (
+        {"zip": ["02138", "02139"]},
+        "0",
+        "1/1000000000",
+    )
     assert "discovered before: this is free" in discreet(*ASK, "--plan", cwd=folder).out
     for refused in (other, more):
         assert refused.code == 2
@@ -105,7 +131,9 @@ def test_counts_have_a_price_and_intervals_of_their_own(tmp_path):
         assert float(low) <= float(value) <= float(high)
     again = json.loads(discreet(*both, "--counts", "0.5", "--json", cwd=folder).out)
     assert again["spent"] == "0"
-    assert [str(count) for count in again["counts"]["zip"]["rows"]] == [row[2] for row in rows if row[0] == "zip"]
+    assert [str(count) for count in again["counts"]["zip"]["rows"]] == [
+        row[2] for row in rows if row[0] == "zip"
+    ]
 
 
 REFUSED = [
@@ -116,7 +144,11 @@ REFUSED = [
     (2, "-o must end in .csv", ["zip", "--epsilon", "0.5", "-o", "keys.txt"]),
     (2, "taken.csv", ["zip", "--epsilon", "0.5", "-o", "taken.csv"]),
     (2, "people.parquet", ["zip", "--epsilon", "0.5", "-o", "people.parquet", "--force"]),
-    (2, "--delta must be 1e-09, as study.toml declares", ["zip", "--epsilon", "0.5", "--delta", "1e-6"]),
+    (
+        2,
+        "--delta must be 1e-09, as study.toml declares",
+        ["zip", "--epsilon", "0.5", "--delta", "1e-6"],
+    ),
     (3, "this needs 3.5", ["zip", "--epsilon", "3", "--counts", "0.5"]),
 ]
 
@@ -144,7 +176,14 @@ def test_it_asks_first_on_a_terminal_and_no_leaves_everything(tmp_path, capsys):
 
     folder = study_in(tmp_path)
     nothing = dict.fromkeys(("delta", "counts", "output", "ledger", "anchor"))
-    terms = {**nothing, "force": False, "only_plan": False, "asks": True, "as_json": False, "epsilon": "0.5"}
+    terms = {
+        **nothing,
+        "force": False,
+        "only_plan": False,
+        "asks": True,
+        "as_json": False,
+        "epsilon": "0.5",
+    }
     with mock.patch("typer.confirm", return_value=False) as asked:
         run(str(folder / "study.toml"), ["zip"], **terms)
     assert asked.call_count == 1
@@ -155,12 +194,19 @@ def test_it_asks_first_on_a_terminal_and_no_leaves_everything(tmp_path, capsys):
 def test_a_question_by_such_a_column_names_the_command(tmp_path):
     folder = study_in(tmp_path)
     ask = ["plan", "study.toml", "SELECT zip, count(*) FROM people GROUP BY zip", "--epsilon", "1"]
-    discreet(*ask, cwd=folder).refused(2, "discover its keys first: discreet discover study.toml zip --epsilon 0.1.")
+    discreet(*ask, cwd=folder).refused(
+        2, "discover its keys first: discreet discover study.toml zip --epsilon 0.1."
+    )
 
 
 def test_where_no_key_is_shown_it_says_so(tmp_path):
     folder = study_in(tmp_path)
-    pq.write_table(pa.table({"zip": ["a", "b"], "job": ["x", "y"], "age": [1.0, 2.0]}), folder / "people.parquet")
+    pq.write_table(
+        pa.table({"zip": ["a", "b"], "job": ["x", "y"], "age": [1.0, 2.0]}),
+        folder / "people.parquet",
+    )
     found = discreet(*ASK, "--counts", "0.5", cwd=folder)
     assert found.code == 0, found.err
-    assert found.out.endswith("ε 0.5 spent, 2.5 left (entry 2 of the ledger).\nNo key has enough rows to be shown.\n")
+    assert found.out.endswith(
+        "ε 0.5 spent, 2.5 left (entry 2 of the ledger).\nNo key has enough rows to be shown.\n"
+    )

@@ -20,7 +20,8 @@ epsilon = "1"
 age = {{ bounds = [0, 120] }}
 """
 MAIN = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # as in a shell's foreground
+    # as in a shell's foreground
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from pathlib import Path; from discreet.engines.duckdb import DuckDB; "
     "version, fetch = DuckDB.version, DuckDB.fetch; "
     "DuckDB.version = lambda *given: Path('hashing').touch() or version(*given); "
@@ -41,7 +42,9 @@ def entries(folder) -> list[str]:
         ("", "hashing", ["create"], "Nothing was spent."),
     ],
 )
-def test_an_interrupted_release_says_what_was_spent_and_leaves_a_whole_ledger(tmp_path, version, step, kinds, words):
+def test_an_interrupted_release_says_what_was_spent_and_leaves_a_whole_ledger(
+    tmp_path, version, step, kinds, words
+):
     study_in(tmp_path, ENDLESS.format(version=version))
     question = ["SELECT sum(age) FROM data WHERE age > 3", "--epsilon", "0.2"]
     assert discreet("plan", "study.toml", *question, cwd=tmp_path).code == 0
@@ -53,7 +56,8 @@ def test_an_interrupted_release_says_what_was_spent_and_leaves_a_whole_ledger(tm
         text=True,
     ) as running:
         wait(lambda: (tmp_path / step).exists() or running.poll() is not None)
-        time.sleep(0.5)  # the statement has begun, mostly; before it, the command would end in the same way
+        # the statement has begun, mostly; before it, the command would end in the same way
+        time.sleep(0.5)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out) == (130, ""), err
@@ -70,7 +74,9 @@ def test_a_reader_that_goes_away_gets_no_traceback(tmp_path):
     read, write = os.pipe()
     os.close(read)
     ask = [sys.executable, "-m", "discreet", "release", "study.toml", QUESTION, "--epsilon", "0.2"]
-    done = subprocess.run(ask, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        ask, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "discreet: nobody reads the output any more\n")
     assert entries(tmp_path) == ["create", "spend", "answer"]
@@ -94,7 +100,13 @@ def test_a_damaged_ledger_is_never_a_fresh_budget(tmp_path):
 
 
 def test_a_wrong_use_is_one_sentence_with_where_to_look(tmp_path):
-    cases = [["sing"], ["plan"], ["ledger"], ["plan", "study.toml", QUESTION, "--size", "few"], ["--loud"]]
+    cases = [
+        ["sing"],
+        ["plan"],
+        ["ledger"],
+        ["plan", "study.toml", QUESTION, "--size", "few"],
+        ["--loud"],
+    ]
     for ended in one_after_another(cases, tmp_path):
         ended.refused(2, "See --help.")
 
@@ -102,10 +114,21 @@ def test_a_wrong_use_is_one_sentence_with_where_to_look(tmp_path):
 def test_help_names_every_exit_code_and_comes_without_heavy_imports(tmp_path):
     told = discreet("--help", cwd=tmp_path)
     assert told.code == 0
-    for code in ("0 success", "1 unexpected", "2 refused", "3 not", "4 ledger", "5 engine", "130 interrupted"):
+    for code in (
+        "0 success",
+        "1 unexpected",
+        "2 refused",
+        "3 not",
+        "4 ledger",
+        "5 engine",
+        "130 interrupted",
+    ):
         assert code in " ".join(told.out.split())
     heavy = "duckdb numpy pyarrow sqlalchemy rich altair sqlglot starlette"
-    seen = f"import sys; from discreet.cli.app import app; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    seen = (
+        f"import sys; from discreet.cli.app import app; print([m for m in '{heavy}'.split() if m in"
+        " sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert discreet("--version", cwd=tmp_path).out.startswith("discreet ")

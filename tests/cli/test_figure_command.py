@@ -12,7 +12,9 @@ pytest.importorskip("vl_convert", reason="figures need the extra plot")
 def test_a_figure_is_drawn_into_a_file_and_its_place_is_told(tmp_path):
     assert discreet("figure", "slide", "--epsilon", "0.5", cwd=tmp_path).out == "slide.svg\n"
     assert (tmp_path / "slide.svg").read_text("utf-8").startswith("<svg")
-    told = discreet("figure", "densities", "--scale", "1", "--scale", "4", "-o", "two.png", cwd=tmp_path)
+    told = discreet(
+        "figure", "densities", "--scale", "1", "--scale", "4", "-o", "two.png", cwd=tmp_path
+    )
     assert told.code == 0, told.err
     assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
     assert "slide" in discreet("figure", cwd=tmp_path).out
@@ -25,7 +27,11 @@ def test_a_figure_is_drawn_into_a_file_and_its_place_is_told(tmp_path):
 def test_the_figures_of_a_lecture_are_drawn_into_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(slides, "LECTURE", {"attacker": slides.LECTURE["attacker"]})
     told = discreet("figure", "--all", "--width", "300", "-o", "talk", cwd=tmp_path)
-    names = [f"talk/attacker-{card}.{kind}" for card in ("light", "dark") for kind in ("svg", "png", "pdf")]
+    names = [
+        f"talk/attacker-{card}.{kind}"
+        for card in ("light", "dark")
+        for kind in ("svg", "png", "pdf")
+    ]
     assert told.out.splitlines() == names
     assert all((tmp_path / name).stat().st_size > 1_000 for name in names)
 
@@ -36,7 +42,13 @@ WRONG = [
     (["slide", "--epsilon", "-1"], ["epsilon must be positive"]),
     (["slide", "-o", "slide.doc"], [".svg"]),
     (["release"], ["discreet release"]),
-    (["sunset"], ["densities, slide, loss, error, largest, sensitivity, budget, response, attacker, together, got"]),
+    (
+        ["sunset"],
+        [
+            "densities, slide, loss, error, largest, sensitivity, budget, response, attacker,"
+            " together, got"
+        ],
+    ),
     (["budget"], ["--ledger", "study.toml"]),
     (["loss", "--scale", "1", "--scale", "2"], ["loss takes one --scale"]),
     (["loss", "--n", "4"], ["loss takes only", "'n'"]),

@@ -36,7 +36,14 @@ def unreadable(tmp_path):
 
 def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     (unreadable / "counties.csv").write_text("Dukes\nEssex\n", "utf-8")
-    more = ["--keys", "county=counties.csv", "--bounds", "born=2000-01-01:2030-12-31", "--neighbors", "add-remove"]
+    more = [
+        "--keys",
+        "county=counties.csv",
+        "--bounds",
+        "born=2000-01-01:2030-12-31",
+        "--neighbors",
+        "add-remove",
+    ]
     told = discreet("init", "visits.parquet", *FLAGS, *more, cwd=unreadable)
     assert told.code == 0, told.err
     assert "5 columns (patient text, county text, age number, well truth, born date)" in told.out
@@ -48,12 +55,15 @@ def test_it_reads_no_value_and_writes_a_policy_that_loads(unreadable):
     text = (unreadable / "study.toml").read_text("utf-8")
     assert "# well = {}" in text
     assert told.out.endswith(
-        "Wrote study.toml. Please read it: this is what you promise. Then run: discreet check study.toml\n"
+        "Wrote study.toml. Please read it: this is what you promise. Then run: discreet check"
+        " study.toml\n"
     )
     assert CANARY not in text + told.out
 
     before = contents(unreadable)
-    discreet("init", "visits.parquet", *FLAGS, cwd=unreadable).refused(2, "study.toml exists and is a promise")
+    discreet("init", "visits.parquet", *FLAGS, cwd=unreadable).refused(
+        2, "study.toml exists and is a promise"
+    )
     assert contents(unreadable) == before
 
 
@@ -64,16 +74,38 @@ def test_what_is_not_said_and_has_no_default_is_refused_by_name(unreadable):
 
 
 def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable):
-    apart, held = ["county=Dukes, Essex,Ear, Nose & Throat"], ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "']
+    apart, held = (
+        ["county=Dukes, Essex,Ear, Nose & Throat"],
+        ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "'],
+    )
     told = one_after_another(
         [
-            ["init", "visits.parquet", *FLAGS, "--keys", *keys, "-o", f"{name}.toml", "--another-budget"]
-            for name, keys in {"apart": apart, "held": held, "open": ['county=Dukes,"Essex']}.items()
+            [
+                "init",
+                "visits.parquet",
+                *FLAGS,
+                "--keys",
+                *keys,
+                "-o",
+                f"{name}.toml",
+                "--another-budget",
+            ]
+            for name, keys in {
+                "apart": apart,
+                "held": held,
+                "open": ['county=Dukes,"Essex'],
+            }.items()
         ],
         unreadable,
     )
-    assert '\ncounty: 4 keys: "Dukes", "Essex", "Ear", "Nose & Throat"\nWrote apart.toml' in told[0].out
-    assert '\ncounty: 3 keys: "Dukes", "Ear, Nose & Throat", "a \\"b\\" "\nWrote held.toml' in told[1].out
+    assert (
+        '\ncounty: 4 keys: "Dukes", "Essex", "Ear", "Nose & Throat"\nWrote apart.toml'
+        in told[0].out
+    )
+    assert (
+        '\ncounty: 3 keys: "Dukes", "Ear, Nose & Throat", "a \\"b\\" "\nWrote held.toml'
+        in told[1].out
+    )
     assert list(Policy.load(unreadable / "held.toml").columns["county"].keys) == [
         "Dukes",
         "Ear, Nose & Throat",
@@ -87,7 +119,16 @@ def test_capitals_of_a_column_do_not_matter_where_there_is_no_doubt(unreadable):
     flags = ["--max-rows", "2", "--bounds", "Age=0:120", "--epsilon", "1"]
     right, wrong = one_after_another(
         [
-            ["init", "visits.parquet", "--unit", unit, *flags, "-o", f"{unit}.toml", "--another-budget"]
+            [
+                "init",
+                "visits.parquet",
+                "--unit",
+                unit,
+                *flags,
+                "-o",
+                f"{unit}.toml",
+                "--another-budget",
+            ]
             for unit in ("PATIENT", "patent")
         ],
         unreadable,
@@ -114,7 +155,9 @@ WRONG = [
 
 
 def test_a_flag_that_cannot_hold_is_refused(unreadable):
-    told = one_after_another([["init", "visits.parquet", *FLAGS, *flags] for flags, _ in WRONG], unreadable)
+    told = one_after_another(
+        [["init", "visits.parquet", *FLAGS, *flags] for flags, _ in WRONG], unreadable
+    )
     for ended, (_, words) in zip(told, WRONG, strict=True):
         assert ended.code == 2
         Ended(2, "", ended.err).refused(2, *words)
@@ -156,8 +199,20 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_wrong_answer(unreadable):
 
 def test_it_says_why_a_column_is_not_read(tmp_path):
     times = pa.array([0, 1000], pa.int64()).cast(pa.timestamp("ms"))
-    pq.write_table(pa.table({"age": [30, 40], "seen": times, "tags": [["a"], []]}), tmp_path / "people.parquet")
-    told = discreet("init", "people.parquet", "--unit", "row", "--bounds", "age=0:120", "--epsilon", "1", cwd=tmp_path)
+    pq.write_table(
+        pa.table({"age": [30, 40], "seen": times, "tags": [["a"], []]}), tmp_path / "people.parquet"
+    )
+    told = discreet(
+        "init",
+        "people.parquet",
+        "--unit",
+        "row",
+        "--bounds",
+        "age=0:120",
+        "--epsilon",
+        "1",
+        cwd=tmp_path,
+    )
     assert told.code == 0, told.err
     assert "1 column (age integer)" in told.out
     assert "seen is skipped: its times are in milliseconds" in told.out
@@ -173,7 +228,16 @@ def hospital_folder(tmp_path_factory):
 
 
 WARDS = 'ward=Cardiology,"Ear, Nose & Throat",Gériatrie,Oncology,Surgery'
-MESSY = ["--unit", "row", "--epsilon", "3", "--keys", WARDS, "--bounds", "admitted=2025-01-01:2025-12-31"]
+MESSY = [
+    "--unit",
+    "row",
+    "--epsilon",
+    "3",
+    "--keys",
+    WARDS,
+    "--bounds",
+    "admitted=2025-01-01:2025-12-31",
+]
 MESSY += ["--bounds", "cost=0:20000", "--another-budget"]
 
 
@@ -185,7 +249,10 @@ def test_it_proposes_how_to_read_cells_and_shows_none(hospital_folder):
         'admitted: format = ["%Y-%m-%d", "%d/%m/%Y"] would read more cells.',
         'cost: thousands = ",", missing_values = ["n/a"] would read more cells.',
         "ward: trim = true, casefold = true would read more cells.",
-        "Wrote told.toml. Please read it: this is what you promise. Then run: discreet check told.toml",
+        (
+            "Wrote told.toml. Please read it: this is what you promise. Then run: discreet check"
+            " told.toml"
+        ),
     ]
     policy = Policy.load(hospital_folder / "told.toml")
     assert policy.columns["cost"].thousands is None  # nobody has agreed
@@ -193,7 +260,11 @@ def test_it_proposes_how_to_read_cells_and_shows_none(hospital_folder):
     assert taken.code == 0, taken.err
     assert "would read" not in taken.out
     columns = Policy.load(hospital_folder / "taken.toml").columns
-    assert (columns["cost"].thousands, columns["ward"].trim, columns["ward"].map) == (",", True, None)
+    assert (columns["cost"].thousands, columns["ward"].trim, columns["ward"].map) == (
+        ",",
+        True,
+        None,
+    )
     assert columns["admitted"].format == ("%Y-%m-%d", "%d/%m/%Y")
     text = (hospital_folder / "taken.toml").read_text("utf-8") + taken.out + told.out
     for cell in ("CARD", "GÉRIATRIE", "Geriatrie", "P000"):
@@ -201,7 +272,9 @@ def test_it_proposes_how_to_read_cells_and_shows_none(hospital_folder):
 
 
 def test_columns_that_are_left_out_are_guessed_for_whoever_fills_them_in(hospital_folder):
-    discreet("init", "visits.csv", *MESSY[:6], "--another-budget", "-o", "few.toml", cwd=hospital_folder)
+    discreet(
+        "init", "visits.csv", *MESSY[:6], "--another-budget", "-o", "few.toml", cwd=hospital_folder
+    )
     text = (hospital_folder / "few.toml").read_text("utf-8")
     assert '# admitted = { type = "date", bounds = [2000-01-01, 2030-12-31] }' in text
     assert '# cost = { type = "number", bounds = [lower, upper] }' in text
@@ -223,14 +296,26 @@ def test_a_column_that_names_people_is_warned_about(hospital_folder):
 
 
 def test_missing_other_delta_and_table_are_written(unreadable):
-    flags = ["--missing", "age=0.5", "--keys", "county=discover", "--other", "county=elsewhere", "--table", "stays"]
+    flags = [
+        "--missing",
+        "age=0.5",
+        "--keys",
+        "county=discover",
+        "--other",
+        "county=elsewhere",
+        "--table",
+        "stays",
+    ]
     lacking = discreet("init", "visits.parquet", *FLAGS, *flags, cwd=unreadable)
     lacking.refused(2, "--delta, the probability that a discovery may fail")
     told = discreet("init", "visits.parquet", *FLAGS, *flags, "--delta", "1e-9", cwd=unreadable)
     assert told.code == 0, told.err
     policy = Policy.load(unreadable / "study.toml")
     assert (policy.table, policy.delta) == ("stays", Fraction(1, 10**9))
-    assert (policy.columns["age"].missing, policy.columns["county"].other) == (Fraction(1, 2), "elsewhere")
+    assert (policy.columns["age"].missing, policy.columns["county"].other) == (
+        Fraction(1, 2),
+        "elsewhere",
+    )
 
 
 def asked(answers, schema, sample=None):
@@ -261,7 +346,11 @@ TEXT = ColumnType("text", False, "VARCHAR", typed=False)
         (["date", "-"], None, 0),
         (["-"], None, 0),
         (["what", "text", "12..1", "1..12"], {"keys": '"1..12"'}, 2),
-        (["date", "soon", "2026-02-01:2026-01-01", "2026-01-01:2026-02-01"], {"bounds": "[2026-01-01, 2026-02-01]"}, 2),
+        (
+            ["date", "soon", "2026-02-01:2026-01-01", "2026-01-01:2026-02-01"],
+            {"bounds": "[2026-01-01, 2026-02-01]"},
+            2,
+        ),
     ],
 )
 def test_a_column_of_text_is_asked_what_it_is(answers, options, complaints):
@@ -283,18 +372,41 @@ def test_the_answer_is_guessed_and_who_names_people_is_left_out():
             "who": map(str, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"),
         }
     )
-    draft, _ = asked(["", "2025-01-01:2025-12-31", "", "0:9", ""], dict.fromkeys(rows.column_names, TEXT), rows)
-    assert draft.columns == {"day": {"bounds": "[2025-01-01, 2025-12-31]"}, "cost": {"bounds": "[0, 9]"}}
+    draft, _ = asked(
+        ["", "2025-01-01:2025-12-31", "", "0:9", ""], dict.fromkeys(rows.column_names, TEXT), rows
+    )
+    assert draft.columns == {
+        "day": {"bounds": "[2025-01-01, 2025-12-31]"},
+        "cost": {"bounds": "[0, 9]"},
+    }
 
 
 def test_a_file_that_is_no_utf_8_needs_its_encoding(tmp_path):
     (tmp_path / "rows.csv").write_bytes("town;age\nKöln;34\nBonn;35\n".encode("latin-1"))
-    flags = ["init", "rows.csv", "--epsilon", "1", "--bounds", "age=0:120", "--another-budget", "-o"]
+    flags = [
+        "init",
+        "rows.csv",
+        "--epsilon",
+        "1",
+        "--bounds",
+        "age=0:120",
+        "--another-budget",
+        "-o",
+    ]
     told, taken, said = one_after_another(
-        [[*flags, "told.toml"], [*flags, "taken.toml", "--yes"], [*flags, "said.toml", "--encoding", "latin-1"]],
+        [
+            [*flags, "told.toml"],
+            [*flags, "taken.toml", "--yes"],
+            [*flags, "said.toml", "--encoding", "latin-1"],
+        ],
         tmp_path,
     )
-    assert "Some cells are not UTF-8 and are missing. --encoding windows-1252 may read them." in told.out
+    assert (
+        "Some cells are not UTF-8 and are missing. --encoding windows-1252 may read them."
+        in told.out
+    )
     assert "UTF-8" not in taken.out + said.out
-    encodings = [Policy.load(tmp_path / f"{name}.toml").encoding for name in ("told", "taken", "said")]
+    encodings = [
+        Policy.load(tmp_path / f"{name}.toml").encoding for name in ("told", "taken", "said")
+    ]
     assert encodings == [None, "windows-1252", "latin-1"]

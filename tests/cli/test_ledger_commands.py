@@ -25,17 +25,23 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
         ["ledger", "allot", "study.toml", "ann", "0.4"],
         ["ledger", "allot", "study.toml", "ann", "4"],
     ]
-    too_early, released, shown, verified, lines, table, twice, unknown, allotted, too_much = one_after_another(
-        cases, folder
+    too_early, released, shown, verified, lines, table, twice, unknown, allotted, too_much = (
+        one_after_another(cases, folder)
     )
     too_early.refused(2, "no ledger yet: nothing was spent", "discreet ledger create study.toml")
-    discreet("ledger", "show", "gone.ledger", cwd=folder).refused(2, "no ledger gone.ledger", "study.toml")
+    discreet("ledger", "show", "gone.ledger", cwd=folder).refused(
+        2, "no ledger gone.ledger", "study.toml"
+    )
     assert released.code == 0, released.err
     found = json.loads(shown.out)["study"]
     assert found["left"] == "4/5"
     assert "answer" not in found["entries"][2]
     assert verified.out.startswith("3 entries of study: complete")
-    assert [json.loads(line)["kind"] for line in lines.out.splitlines()] == ["create", "spend", "answer"]
+    assert [json.loads(line)["kind"] for line in lines.out.splitlines()] == [
+        "create",
+        "spend",
+        "answer",
+    ]
     assert table.code == 0, table.err
     rows = list(csv.DictReader(io.StringIO((folder / "all.csv").read_text("utf-8"))))
     assert json.loads(rows[2]["answer"])["record"]["epsilon"] == "1/5"
@@ -58,7 +64,12 @@ def test_a_custodian_sees_checks_exports_and_allots(tmp_path):
 
 def test_on_a_terminal_the_question_is_cut_to_its_width(tmp_path, monkeypatch):
     folder = study_in(tmp_path)
-    assert discreet("release", "study.toml", f"{QUESTION}\n ORDER BY visits", "--epsilon", "0.2", cwd=folder).code == 0
+    assert (
+        discreet(
+            "release", "study.toml", f"{QUESTION}\n ORDER BY visits", "--epsilon", "0.2", cwd=folder
+        ).code
+        == 0
+    )
     monkeypatch.setattr(terminal, "console", lambda: Console(highlight=False, width=80))
     lines = discreet("ledger", "show", "study.toml", cwd=folder).out.splitlines()
     assert len(lines) == 5

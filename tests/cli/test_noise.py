@@ -18,7 +18,9 @@ from shell import discreet, one_after_another
 
 TERMS = ["--sensitivity", "1", "--epsilon", "0.5"]
 TINY = ["--sensitivity", "1", "--epsilon", "1000000"]
-"""An ε at which noise is 0 but for one draw in e^1000000: what comes out is what went in, rounded to its grid."""
+"""An ε at which noise is 0 but for one draw in e^1000000: what comes out is what went in, rounded
+to its grid.
+"""
 
 
 def test_integers_on_standard_input_stay_integers():
@@ -33,7 +35,9 @@ def test_floats_on_standard_input_need_to_know_how_many_one_unit_moves():
 
 
 def test_a_table_keeps_what_is_named_and_leaves_out_the_rest(tmp_path):
-    (tmp_path / "in.csv").write_text('county,people,mean,secret\n"a, b",10,1.5,7\nc,,2.25,8\n', "utf-8")
+    (tmp_path / "in.csv").write_text(
+        'county,people,mean,secret\n"a, b",10,1.5,7\nc,,2.25,8\n', "utf-8"
+    )
     named = ["--column", "people", "--column", "mean", "--keep", "county"]
     told = discreet("noise", *TINY, "in.csv", "out.parquet", *named, "--changes", "2", cwd=tmp_path)
     assert told.code == 0, told.err
@@ -77,9 +81,17 @@ def test_what_cannot_be_read_is_refused_and_leaves_no_file(tmp_path):
 
 
 def test_a_line_that_is_no_integer_is_named_and_not_shown(tmp_path):
-    for lines, number in (("1.5\n2\n", "1"), ("7\n" * 600_000 + "1.5\n", "600,001"), ("1\n3,4\n", "2")):
+    for lines, number in (
+        ("1.5\n2\n", "1"),
+        ("7\n" * 600_000 + "1.5\n", "600,001"),
+        ("1\n3,4\n", "2"),
+    ):
         told = discreet("noise", *TERMS, cwd=tmp_path, stdin=lines)
-        assert told.err == (f"discreet: line {number} is not an integer of 64 bits; floats in a text need --changes\n")
+        assert (
+            told.err
+            == f"discreet: line {number} is not an integer of 64 bits; floats in a text need"
+            " --changes\n"
+        )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -89,7 +101,13 @@ def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, mo
     from discreet.files.add_noise import add_noise
     from discreet.release import laplace_mechanism as mechanism
 
-    scales, seen = {"noisy": batches.noisy_into, "laplace_mechanism": mechanism.laplace_mechanism}, []
+    scales, seen = (
+        {
+            "noisy": batches.noisy_into,
+            "laplace_mechanism": mechanism.laplace_mechanism,
+        },
+        [],
+    )
 
     def integers(target, numbers, scale, **more):
         seen.append((numbers.dtype.kind, scale))
@@ -97,7 +115,9 @@ def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, mo
 
     def floats(numbers, *, sensitivity, epsilon, **more):
         seen.append((numbers.dtype.kind, sensitivity / epsilon))
-        return scales["laplace_mechanism"](numbers, sensitivity=sensitivity, epsilon=epsilon, **more)
+        return scales["laplace_mechanism"](
+            numbers, sensitivity=sensitivity, epsilon=epsilon, **more
+        )
 
     monkeypatch.setattr(batches, "noisy_into", integers)
     monkeypatch.setattr(mechanism, "laplace_mechanism", floats)
@@ -114,7 +134,8 @@ def most_memory(numbers: int, folder) -> int:
     """The most memory, in KiB, that noise on so many zeros takes."""
     np.save(folder / "in.npy", np.zeros(numbers, np.int64))
     with subprocess.Popen(
-        [sys.executable, "-m", "discreet", "noise", *TERMS, "in.npy", "out.npy", "--force"], cwd=folder
+        [sys.executable, "-m", "discreet", "noise", *TERMS, "in.npy", "out.npy", "--force"],
+        cwd=folder,
     ) as running:
         _, status, usage = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
@@ -134,5 +155,7 @@ def test_ten_million_integers_take_bounded_memory_and_follow_the_law(tmp_path):
 
 
 def caught(noise, law) -> bool:
-    counts = [(np.count_nonzero(noise == value), law.pmf(value) * 10**7) for value in range(-20, 21)]
+    counts = [
+        (np.count_nonzero(noise == value), law.pmf(value) * 10**7) for value in range(-20, 21)
+    ]
     return any(abs(found - expected) > 7 * sqrt(expected) + 7 for found, expected in counts)

@@ -27,20 +27,31 @@ def test_the_reference_is_up_to_date():
 def test_help_is_given_without_loading_the_commands():
     code = "import sys; sys.argv[1:] = {}; from discreet.__main__ import main; main()"
     for words in ([], ["--help"], ["ledger", "show", "--help"]):
-        loaded = f"import atexit, sys; atexit.register(lambda: print('typer' in sys.modules)); {code.format(words)}"
-        ended = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+        loaded = (
+            "import atexit, sys; atexit.register(lambda: print('typer' in sys.modules));"
+            f" {code.format(words)}"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+        )
         assert ended.stdout.startswith("Usage: discreet")
         assert ended.stdout.endswith("False\n")
-    ended = subprocess.run([sys.executable, "-c", code.format(["nothing", "--help"])], capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code.format(["nothing", "--help"])], capture_output=True, check=False
+    )
     assert ended.returncode == 2
 
 
 def test_every_command_and_every_option_is_in_it_with_a_sentence():
     made, text = page(), (ROOT / "docs" / "cli.md").read_text("utf-8")
     found = dict(made.commands(get_command(made.app), "discreet"))
-    assert {"discreet init", "discreet plan", "discreet release", "discreet noise", "discreet ledger show"} <= set(
-        found
-    )
+    assert {
+        "discreet init",
+        "discreet plan",
+        "discreet release",
+        "discreet noise",
+        "discreet ledger show",
+    } <= set(found)
     for name, command in found.items():
         assert f"\n## {name}\n" in text
         assert command.help

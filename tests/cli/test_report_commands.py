@@ -50,7 +50,10 @@ def test_a_plan_shows_price_errors_and_sets_and_spends_nothing(released):
     assert [line.partition("  ")[0] for line in lines[2:6]] == names
     assert lines[6].startswith("measured: county × ")
     assert lines[7] == "All tables agree: every patient counts in all of them alike."
-    assert lines[-2:] == ["Nothing was spent. Release it with:", "discreet report release report.toml -o report/"]
+    assert lines[-2:] == [
+        "Nothing was spent. Release it with:",
+        "discreet report release report.toml -o report/",
+    ]
 
 
 def test_a_release_spends_once_and_writes_a_folder(folder, released):
@@ -75,7 +78,9 @@ def test_a_report_may_be_one_file_with_titles_captions_and_decimals_of_its_own(f
     plain = discreet("report", "release", "look.toml", "-o", "look.md", cwd=folder)
     assert plain.out.endswith("Wrote look.md, look.release.json\n"), plain.err
     page = (folder / "look.md").read_text("utf-8")
-    assert page.startswith("# Visits 2026\n\nSaid in the file.\n\nSource: study, version 1 · Released on ")
+    assert page.startswith(
+        "# Visits 2026\n\nSaid in the file.\n\nSource: study, version 1 · Released on "
+    )
     assert "## How well?\n\nOf all.\n\nvisits is the number of rows" in page
     assert re.search(r"\| Dukes \| [\d,.]+\.\d{3} ", page)
     assert re.search(r"\n\| [\d,]+\.\d ± ", page)
@@ -86,25 +91,39 @@ def test_a_report_may_be_one_file_with_titles_captions_and_decimals_of_its_own(f
     assert book["by_county"]["B2"].number_format == "#,##0"
     method = {row[0].value: row[1].value for row in book["Method"].iter_rows()}
     assert method["Title"] == "Ours"
-    assert method["SQL of wellness"] == "SELECT count(*) AS visits, avg(age > 40) AS older FROM visits"
+    assert (
+        method["SQL of wellness"] == "SELECT count(*) AS visits, avg(age > 40) AS older FROM visits"
+    )
     assert "It does not cover sampling error" in method["What the intervals cover"]
     for name, bad in (("bom.md", ["--bom"]), ("d.md", ["--decimals", "13"])):
         refused = discreet("report", "release", "look.toml", "-o", name, *bad, cwd=folder)
         refused.refused(2, bad[0].removeprefix("--"))
     (folder / "bad.toml").write_text(REPORT.replace("epsilon", 'decimals = "x"\nepsilon'), "utf-8")
-    discreet("report", "plan", "bad.toml", cwd=folder).refused(2, "decimals must be a whole number from 0 to 12")
+    discreet("report", "plan", "bad.toml", cwd=folder).refused(
+        2, "decimals must be a whole number from 0 to 12"
+    )
     assert spent(folder) == Fraction(1, 2)
 
 
 def test_asked_again_it_is_free_and_gives_the_same_files(folder, released):
     assert released[1].code == 0
-    before = {name: one for name, one in contents(folder / "out").items() if name.endswith((".csv", ".parquet"))}
-    again = discreet("report", "release", "report.toml", "-o", "out", "--force", "--request-id", "r", cwd=folder)
+    before = {
+        name: one
+        for name, one in contents(folder / "out").items()
+        if name.endswith((".csv", ".parquet"))
+    }
+    again = discreet(
+        "report", "release", "report.toml", "-o", "out", "--force", "--request-id", "r", cwd=folder
+    )
     assert re.match(
-        r"ε 0 spent \(asked before\), 0\.5 left \(entry \d+ of study\.ledger\)\. Wrote out/index\.html", again.out
+        r"ε 0 spent \(asked before\), 0\.5 left \(entry \d+ of study\.ledger\)\. Wrote"
+        r" out/index\.html",
+        again.out,
     )
     assert before.items() <= contents(folder / "out").items()
-    known = discreet("report", "release", "report.toml", "-o", "json", "--request-id", "r", "--json", cwd=folder)
+    known = discreet(
+        "report", "release", "report.toml", "-o", "json", "--request-id", "r", "--json", cwd=folder
+    )
     found = json.loads(known.out)
     assert found["left"] == "1/2"
     assert list(found["tables"]) == ["by_county", "wellness"]
@@ -120,7 +139,10 @@ def test_a_table_of_a_report_asked_alone_costs_nothing_and_says_so(folder, relea
     assert released[1].code == 0
     sql = "SELECT county, count(*) AS visits, avg(age) AS age FROM visits GROUP BY county"
     alone = discreet("release", "study.toml", sql, "--epsilon", "0.5", cwd=folder)
-    assert alone.out.splitlines()[-1] == "ε 0 spent (asked before), 0.5 left (entry 2 of study.ledger)."
+    assert (
+        alone.out.splitlines()[-1]
+        == "ε 0 spent (asked before), 0.5 left (entry 2 of study.ledger)."
+    )
     assert spent(folder) == Fraction(1, 2)
 
 
@@ -140,8 +162,12 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
     (folder / "taken").mkdir()
     (folder / "taken" / "wellness.parquet").write_bytes(b"mine")
     release = ["report", "release", "report.toml", "-o"]
-    discreet(*release, "taken", cwd=folder).refused(2, "wellness.parquet does", "Nothing was spent.")
-    discreet(*release, "visits.parquet", cwd=folder).refused(2, "visits.parquet is a file", "Nothing was spent.")
+    discreet(*release, "taken", cwd=folder).refused(
+        2, "wellness.parquet does", "Nothing was spent."
+    )
+    discreet(*release, "visits.parquet", cwd=folder).refused(
+        2, "visits.parquet is a file", "Nothing was spent."
+    )
     discreet(*release, "none/out", cwd=folder).refused(2, "the folder of out must exist")
     discreet(*release[:3], cwd=folder).refused(2, "--output")
     wrong = {
@@ -163,7 +189,10 @@ def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_spent(tmp
     assert not (folder / "out").exists()
     (folder / "report.toml").write_text(REPORT.replace('"0.5"', '"1.5"'), "utf-8")
     poor = discreet("report", "plan", "report.toml", cwd=folder)
-    assert poor.out.splitlines()[-1] == "Nothing was spent. A release would be refused: only ε 1 is left."
+    assert (
+        poor.out.splitlines()[-1]
+        == "Nothing was spent. A release would be refused: only ε 1 is left."
+    )
     assert spent(folder) == 0
     assert (folder / "taken" / "wellness.parquet").read_bytes() == b"mine"
 
@@ -178,7 +207,9 @@ def test_a_folder_that_fails_after_the_spend_says_that_the_report_is_kept(tmp_pa
 
     monkeypatch.setattr(tables, "write", full)
     failed = discreet("report", "release", "report.toml", "-o", "out", cwd=folder)
-    failed.refused(5, "the report could not be written: No space left on device", "The ledger keeps it")
+    failed.refused(
+        5, "the report could not be written: No space left on device", "The ledger keeps it"
+    )
     assert spent(folder) == Fraction(1, 2)
     monkeypatch.undo()
     again = discreet("report", "release", "report.toml", "-o", "out", "--force", cwd=folder)

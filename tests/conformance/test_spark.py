@@ -1,9 +1,8 @@
-"""Spark gives the integers of the slow reference: two executor processes, ANSI mode on and off, an odd time zone.
+"""Spark gives the integers of the slow reference: two executor processes, ANSI mode on and off, an
+odd time zone.
 
 A query takes a second here, so that many expressions are asked in one.
 """
-
-# ruff: noqa: DTZ001 - dates here have no zone
 
 from __future__ import annotations
 
@@ -51,7 +50,10 @@ pytestmark = pytest.mark.spark
 NUMBER = ask.Column("real", "number")
 
 few = settings(
-    max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=6,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -73,7 +75,11 @@ USUAL = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 """Settings as Spark has them; where codegen is off, expressions are interpreted."""
-OTHER = {**USUAL, "spark.sql.ansi.enabled": "false", "spark.sql.parser.escapedStringLiterals": "true"}
+OTHER = {
+    **USUAL,
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.parser.escapedStringLiterals": "true",
+}
 OTHER |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -118,7 +124,10 @@ def test_columns_as_they_are_have_exact_sums_of_every_kind(odd):
     engine, rows = odd
     columns = [ask.Column(name, "number") for name in KINDS["number"]]
     grids = [
-        OnGrid(column, grid, missing) for column in columns for grid in GRIDS[:4] for missing in (None, grid.upper)
+        OnGrid(column, grid, missing)
+        for column in columns
+        for grid in GRIDS[:4]
+        for missing in (None, grid.upper)
     ]
     request = Request(tuple(measure(one) for one in grids for measure in (Total, Squares, Present)))
     assert engine.fetch(request).reveal() == reference.fetch(request, rows)
@@ -137,7 +146,7 @@ def test_many_bins_and_keys_of_every_kind_are_found(odd):
     engine, rows = odd
     edges = tuple(Fraction(index, 7) for index in range(-400, 401))
     bins = Group("real", ask.Column("real", "number"), tuple(map(str, edges[:-1])), "other", edges)
-    moments = (datetime(1, 1, 1), datetime(2023, 12, 31, 23, 59, 59), datetime(2024, 1, 1))
+    moments = (datetime(1, 1, 1), datetime(2023, 12, 31, 23, 59, 59), datetime(2024, 1, 1))  # noqa: DTZ001
     zoned = Group("zoned", ask.Column("zoned", "date"), moments, "other")
     for groups in ((bins,), (zoned, Group("flag", ask.Column("flag", "truth"), (False, True)))):
         request = Request((Rows(),), groups)
@@ -170,17 +179,28 @@ def test_nothing_is_left_in_the_session(spark, odd):
 
 
 def test_a_text_of_bytes_that_are_no_utf_8_raises_nothing(spark):
-    frame = spark.sql("SELECT CAST(unhex(x) AS STRING) AS name FROM VALUES ('FFFE'), ('6F6B'), ('636166C3') AS t(x)")
+    frame = spark.sql(
+        "SELECT CAST(unhex(x) AS STRING) AS name FROM VALUES ('FFFE'), ('6F6B'), ('636166C3') AS"
+        " t(x)"
+    )
     engine, name = Spark(frame), ask.Column("name", "text")
-    measures = (Rows(ask.Likeness(name, "o%")), Rows(ask.Cast(name, "number")), Rows(ask.Function("upper", (name,))))
-    request = Request((Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
+    measures = (
+        Rows(ask.Likeness(name, "o%")),
+        Rows(ask.Cast(name, "number")),
+        Rows(ask.Function("upper", (name,))),
+    )
+    request = Request(
+        (Rows(), *measures), (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1
+    )
     assert engine.fetch(request).reveal() == [[1, 0], [1, 0], [0, 0], [1, 0]]
     assert engine.discover(ask.Column("name", "text"), None, 1).reveal() == {"ok": 1}
     assert len(engine.version()) == 64
 
 
 def test_a_source_is_a_frame_a_table_or_a_file(spark, tmp_path):
-    pa.parquet.write_table(pa.table({"name": ["a", "b"], "raw": [[1], [2]]}), tmp_path / "people.parquet")
+    pa.parquet.write_table(
+        pa.table({"name": ["a", "b"], "raw": [[1], [2]]}), tmp_path / "people.parquet"
+    )
     spark.read.parquet(str(tmp_path / "people.parquet")).createOrReplaceTempView("people")
     try:
         for source in (f"spark:{tmp_path}/people.parquet", "spark:people", spark.table("people")):
@@ -196,7 +216,8 @@ def test_a_source_is_a_frame_a_table_or_a_file(spark, tmp_path):
 def test_a_statement_that_fails_is_told_without_sparks_words(spark):
     frame = spark.sql("SELECT IF(id = 3, raise_error('canary'), 'a') AS name FROM range(5)")
     with pytest.raises(
-        EngineFailed, match=r"^a computation of the DataFrame or view that is the source fails: correct it"
+        EngineFailed,
+        match=r"^a computation of the DataFrame or view that is the source fails: correct it",
     ) as caught:
         Spark(frame).fetch(Request((Rows(ask.Column("name", "text")),)))
     assert caught.value.__context__ is None
@@ -208,20 +229,30 @@ def test_far_dates_are_missing_and_name_units(spark):
     frame = spark.sql(f"SELECT date_from_unix_date(x) AS x, 1 AS n FROM VALUES {days} AS t(x)")  # noqa: S608
     engine, there = Spark(frame.union(frame)), ask.Column("x", "date")
     parts = [ask.Part("year", there), ask.Truncated("week", there), ask.Cast(there, "text")]
-    measures = (Rows(), Units(), Rows(there), *(Rows(ask.Negation(ask.Missing(part))) for part in parts))
+    measures = (
+        Rows(),
+        Units(),
+        Rows(there),
+        *(Rows(ask.Negation(ask.Missing(part))) for part in parts),
+    )
     assert engine.fetch(Request(measures[2:])).reveal() == [[6]] * 4
     assert engine.fetch(Request(measures, unit="x", max_rows=1)).reveal() == [[9], [9], *[[3]] * 4]
     far = spark.sql(
-        "SELECT timestamp_micros(x) AS x FROM VALUES (9223372036854775807), (-9223372036854775808), (0) t(x)"
+        "SELECT timestamp_micros(x) AS x FROM VALUES (9223372036854775807), (-9223372036854775808),"
+        " (0) t(x)"
     )
-    assert Spark(far).fetch(Request((Rows(there), Rows(parts[2])), unit="x", max_rows=1)).reveal() == [[1], [1]]
+    assert Spark(far).fetch(
+        Request((Rows(there), Rows(parts[2])), unit="x", max_rows=1)
+    ).reveal() == [[1], [1]]
 
 
 def test_texts_that_are_too_long_are_missing_and_nobody_s(opened):
     engine, rows = opened(pa.table({"x": ["a", *LONG_TEXTS, *LONG_TEXTS]}))
     text = ask.Column("x", "text")
     measures = (Rows(text), Rows(ask.Function("trim", (text,))), Rows(ask.Missing(text)), Units())
-    request = Request(measures, (Group("x", text, ("a", LONG_TEXTS[1]), "other"),), unit="x", max_rows=1)
+    request = Request(
+        measures, (Group("x", text, ("a", LONG_TEXTS[1]), "other"),), unit="x", max_rows=1
+    )
     assert engine.fetch(request).reveal() == reference.fetch(request, rows)
     assert engine.discover(ask.Column("x", "text"), None, 5).reveal() == {"a": 1, LONG_TEXTS[0]: 2}
 
@@ -244,13 +275,19 @@ def test_times_in_milliseconds_are_refused_by_their_type(spark, tmp_path):
         file = tmp_path / f"a b {unit} {value}.PARQUET"
         times = pa.array([0, value], pa.int64()).cast(pa.timestamp(unit))
         pa.parquet.write_table(pa.table({"when": times, "n": [1, 2]}), file)
-        for source in (f"spark:{file}", spark.read.parquet(str(file)).withColumnRenamed("when", "seen")):
+        for source in (
+            f"spark:{file}",
+            spark.read.parquet(str(file)).withColumnRenamed("when", "seen"),
+        ):
             engine = engine_of(source, Layout(("n",)))
             name = "when" if isinstance(source, str) else "seen"
             assert list(engine.schema()) == (["n"] if unit == "ms" else [name, "n"])
             assert engine.version()
             if unit == "ms":
-                with pytest.raises(InvalidParameter, match=f"the column '{name}' exists, and must be .*microseconds"):
+                with pytest.raises(
+                    InvalidParameter,
+                    match=f"the column '{name}' exists, and must be .*microseconds",
+                ):
                     engine_of(source, Layout((name,)))
 
 
@@ -260,7 +297,9 @@ def test_the_statement_of_a_report_has_the_integers_of_the_reference(opened):
 
 def _terms(many):
     """a + 1 + 1 + …"""
-    return reduce(lambda a, b: ask.Arithmetic("+", a, b), [ask.Constant(Fraction(1), "number")] * many, NUMBER)
+    return reduce(
+        lambda a, b: ask.Arithmetic("+", a, b), [ask.Constant(Fraction(1), "number")] * many, NUMBER
+    )
 
 
 def test_a_sum_of_many_terms_is_planned_as_fast_as_a_short_one(spark):
@@ -286,6 +325,8 @@ def test_a_sum_of_many_terms_is_planned_as_fast_as_a_short_one(spark):
 
 def test_columns_that_spark_takes_for_one_are_refused_if_they_are_in_use(spark):
     frame = spark.sql("SELECT 1D AS x, 2D AS X, 3D AS y")
-    with pytest.raises(InvalidParameter, match="columns must have names that differ, got 'X' twice"):
+    with pytest.raises(
+        InvalidParameter, match="columns must have names that differ, got 'X' twice"
+    ):
         Spark(frame, Layout(("x",)))
     assert Spark(frame, Layout(("y",))).units(None).reveal() == 1

@@ -1,9 +1,11 @@
-"""At ε = 10⁶ every answer is what plain DuckDB says of the same rows, clamped alike, within a step of the grid.
+"""At ε = 10⁶ every answer is what plain DuckDB says of the same rows, clamped alike, within a step
+of the grid.
 
-Several hundred questions are made by a seeded generator over the grammar: aggregates × expressions × WHERE × GROUP BY.
-Counts, and sums of integers, are equal. Other numbers lie within their own interval at 1 − 10⁻¹², which is narrow here,
-and a step of the grid beside it, so that one in 10⁸ runs of them all fails by chance. A quantile lies between the
-neighbours of its rank. Minimum and maximum aim a little inside on purpose, and need only lie in the range of the data.
+Several hundred questions are made by a seeded generator over the grammar: aggregates × expressions
+× WHERE × GROUP BY. Counts, and sums of integers, are equal. Other numbers lie within their own
+interval at 1 − 10⁻¹², which is narrow here, and a step of the grid beside it, so that one in 10⁸
+runs of them all fails by chance. A quantile lies between the neighbours of its rank. Minimum and
+maximum aim a little inside on purpose, and need only lie in the range of the data.
 """
 
 import math
@@ -64,8 +66,17 @@ MEANT = {
     "least(age, 30)": "CASE WHEN age < 30 THEN age WHEN age >= 30 THEN 30 END",
     "greatest(pay, 0) + age": "CASE WHEN pay > 0 THEN pay WHEN pay <= 0 THEN 0 END + age",
 }
-"""DuckDB's own LEAST and GREATEST skip what is missing; here a function of a missing value is missing."""
-TRUTHS = ["well", "age >= 30", "pay > 0 OR well", "place = 'north'", "age BETWEEN 10 AND 60", "NOT well"]
+"""DuckDB's own LEAST and GREATEST skip what is missing; here a function of a missing value is
+missing.
+"""
+TRUTHS = [
+    "well",
+    "age >= 30",
+    "pay > 0 OR well",
+    "place = 'north'",
+    "age BETWEEN 10 AND 60",
+    "NOT well",
+]
 CONDITIONS = [
     *TRUTHS,
     "age IS NOT NULL",
@@ -82,14 +93,18 @@ MOMENTS = ["sum", "avg", "var_pop", "variance", "stddev", "stddev_pop", "var_sam
 SHARES = ["0.1", "0.25", "0.5", "0.9"]
 GROUPS = {
     "": [],
-    "place": [("place", "CASE WHEN place IN ('north', 'south', 'west') THEN place ELSE 'elsewhere' END")],
+    "place": [
+        ("place", "CASE WHEN place IN ('north', 'south', 'west') THEN place ELSE 'elsewhere' END")
+    ],
     "level": [("level", "CASE WHEN level IN (1, 2) THEN level END")],
     "well": [("well", "well")],
     "bin(age, 0, 18, 65, 90)": [
         (
             "bin(age, 0, 18, 65, 90)",
-            "CASE WHEN age >= 0 AND age < 18 THEN '[0, 18)' WHEN age >= 18 AND age < 65 THEN '[18, 65)' "
-            "WHEN age >= 65 AND age <= 90 THEN '[65, 90]' END",
+            (
+                "CASE WHEN age >= 0 AND age < 18 THEN '[0, 18)' WHEN age >= 18 AND age < 65 THEN"
+                " '[18, 65)' WHEN age >= 65 AND age <= 90 THEN '[65, 90]' END"
+            ),
         )
     ],
 }
@@ -139,7 +154,8 @@ def plain():
     connection = duckdb.connect()
     connection.register("given", table_of(ROWS))
     connection.execute(
-        "CREATE TABLE data AS SELECT * REPLACE (CASE WHEN NOT isnan(pay) THEN pay END AS pay) FROM given"
+        "CREATE TABLE data AS SELECT * REPLACE (CASE WHEN NOT isnan(pay) THEN pay END AS pay) FROM"
+        " given"
     )
     return connection
 
@@ -166,7 +182,7 @@ def values_of(plain, of, aggregate, where, keys):
     return {key: sorted(values) for key, values in found.items()}
 
 
-def near(aggregate, text, values, item) -> bool:  # noqa: PLR0911 - one case for each kind of number
+def near(aggregate, text, values, item) -> bool:  # noqa: PLR0911
     """Whether a released number is what the values say."""
     value, low, high = item
     n = len(values)
@@ -194,14 +210,22 @@ def near(aggregate, text, values, item) -> bool:  # noqa: PLR0911 - one case for
         return first - cell <= value <= last + cell and low - cell <= value <= high + cell
     mean = math.fsum(values) / n
     if aggregate.statistic == "mean":
-        return low - step <= mean <= high + step and abs(value - mean) <= (high - low) + step <= wide * 0.05
+        return (
+            low - step <= mean <= high + step
+            and abs(value - mean) <= (high - low) + step <= wide * 0.05
+        )
     freedom = n - 1 if aggregate.sample else n
     if freedom == 0:
         return True
     variance = math.fsum((one - mean) ** 2 for one in values) / freedom
-    exact, error = (math.sqrt(variance), step) if aggregate.statistic == "std" else (variance, 2 * wide * step)
+    exact, error = (
+        (math.sqrt(variance), step) if aggregate.statistic == "std" else (variance, 2 * wide * step)
+    )
     error *= n / freedom
-    return low - error - 1e-9 * wide <= exact <= high + error + 1e-9 * wide and high - low <= wide**2 * 0.2
+    return (
+        low - error - 1e-9 * wide <= exact <= high + error + 1e-9 * wide
+        and high - low <= wide**2 * 0.2
+    )
 
 
 @pytest.mark.parametrize("name", list(STUDIES))
@@ -211,7 +235,9 @@ def test_every_answer_equals_plain_duckdb_within_a_step(plain, name):
     for asked, where, group in ALL[list(STUDIES).index(name) :: len(STUDIES)]:
         by = f"{where} GROUP BY {group}" if group else where
         keys = GROUPS[group]
-        shown = [name for name, _ in keys] + [f"{text} AS n{at}" for at, (text, _) in enumerate(asked)]
+        shown = [name for name, _ in keys] + [
+            f"{text} AS n{at}" for at, (text, _) in enumerate(asked)
+        ]
         plan = study.sql(select(", ".join(shown), by), epsilon=LARGEST, confidence=LEVEL)
         answer = plan.release()
         aggregates = dict(plan.query.aggregates)
@@ -225,14 +251,30 @@ def test_every_answer_equals_plain_duckdb_within_a_step(plain, name):
             expected = values_of(plain, "1" if of is None else of, aggregate, where, keys)
             for row in answer.rows:
                 key = tuple(row[name][0] for name in answer.columns[: len(keys)])
-                assert near(aggregate, text, expected.get(key, []), row[f"n{at}"]), (text, by, key, row[f"n{at}"])
+                assert near(aggregate, text, expected.get(key, []), row[f"n{at}"]), (
+                    text,
+                    by,
+                    key,
+                    row[f"n{at}"],
+                )
                 checked += 1
     assert checked > QUESTIONS
 
 
 def test_the_questions_cover_the_grammar():
     texts = [text for asked, _, _ in ALL for text, _ in asked]
-    for word in ("count(*)", "FILTER", "sum(", "avg(", "var", "stddev", "median", "quantile", "min(", "max("):
+    for word in (
+        "count(*)",
+        "FILTER",
+        "sum(",
+        "avg(",
+        "var",
+        "stddev",
+        "median",
+        "quantile",
+        "min(",
+        "max(",
+    ):
         assert sum(word in text for text in texts) >= 5, word
     assert {group for _, _, group in ALL} == set(GROUPS)
     assert len({where for _, where, _ in ALL}) == len(CONDITIONS) + 1

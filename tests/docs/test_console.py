@@ -1,10 +1,13 @@
 """Shell examples of the documentation run, in order, in one folder for each page.
 
-    ```console            lines after `$ ` are run by the shell, `> ` goes on with a line; the rest is what it prints
-    ```python make.py     a block whose first line names a file becomes that file, before the next command runs
+    ```console            lines after `$ ` are run by the shell, `> ` goes on with a line; the rest
+                          is what it prints
+    ```python make.py     a block whose first line names a file becomes that file, before the next
+                          command runs
 
-`…` in what is printed stands for anything within its line, and alone on a line for any lines: noisy numbers differ
-every time. A command that prints `discreet: …` is one that is refused, and must fail; all others must succeed.
+`…` in what is printed stands for anything within its line, and alone on a line for any lines: noisy
+numbers differ every time. A command that prints `discreet: …` is one that is refused, and must
+fail; all others must succeed.
 """
 
 from __future__ import annotations
@@ -37,25 +40,38 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
     """Each command of a block with the text that it is said to print."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         lines = part.split("\n")
-        more = next((at for at, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
+        more = next(
+            (at for at, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines)
+        )
         yield "\n".join([lines[0], *(line[2:] for line in lines[1:more])]), "\n".join(lines[more:])
 
 
 def plain(text: str) -> str:
-    """A text without empty ends; columns of a table are one blank apart, since their width may depend on the noise."""
-    return "\n".join(re.sub(r"(?<=\S) +", " ", line.rstrip()) for line in text.strip("\n").rstrip().split("\n"))
+    """A text without empty ends; columns of a table are one blank apart, since their width may
+    depend on the noise.
+    """
+    return "\n".join(
+        re.sub(r"(?<=\S) +", " ", line.rstrip()) for line in text.strip("\n").rstrip().split("\n")
+    )
 
 
 def pattern(expected: str) -> str:
     """What is said to be printed, as a regular expression for the same with a new line at its end."""
     lines = plain(expected).split("\n")
     return "".join(
-        r"(?:.*\n)*?" if line == WHOLE else r"[^\n]*".join(map(re.escape, line.split(WHOLE))) + r"\n" for line in lines
+        (
+            r"(?:.*\n)*?"
+            if line == WHOLE
+            else r"[^\n]*".join(map(re.escape, line.split(WHOLE))) + r"\n"
+        )
+        for line in lines
     )
 
 
 def printed(command: str, folder: Path) -> tuple[int, str]:
-    """The exit code of a command and all that it prints; a plain command of ours needs no other process."""
+    """The exit code of a command and all that it prints; a plain command of ours needs no other
+    process.
+    """
     if re.fullmatch(r"""discreet (?:"[^"$`\\]*"|[^|&;<>$`*?"'\\\n])*""", command):
         with mock.patch.dict(os.environ, {"NO_COLOR": "1"}):
             ended = discreet(*shlex.split(command)[1:], cwd=folder, together=True)
@@ -87,7 +103,9 @@ def differences(text: str, folder: Path) -> list[str]:
             code, output = printed(command, folder)
             refused = expected.lstrip().startswith("discreet: ")
             if (code != 0) != refused or not re.fullmatch(pattern(expected), plain(output) + "\n"):
-                found.append(f"$ {command}\nsaid:\n{expected}\nprinted, with code {code}:\n{output}")
+                found.append(
+                    f"$ {command}\nsaid:\n{expected}\nprinted, with code {code}:\n{output}"
+                )
     return found
 
 

@@ -1,4 +1,6 @@
-"""The course is whole: every exercise has its parts, the chapter's are all there, and the pages lead on in order."""
+"""The course is whole: every exercise has its parts, the chapter's are all there, and the pages
+lead on in order.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,15 @@ def exercises() -> dict[str, str]:
     text = "\n".join((COURSE / page).read_text("utf-8") for page in ORDER)
     sections = re.split(r"^## Exercise ", text, flags=re.MULTILINE)[1:]
     return {
-        re.match(r"[\w.]+(?=:)", section)[0]: re.split(r"^#+ ", section, flags=re.MULTILINE)[0] for section in sections
+        re.match(r"[\w.]+(?=:)", section)[0]: re.split(r"^#+ ", section, flags=re.MULTILINE)[0]
+        for section in sections
     }  # type: ignore[index]
 
 
 def missing(section: str) -> list[str]:
-    """The parts that an exercise does not have; its check must refuse a wrong answer, and then accept a right one."""
+    """The parts that an exercise does not have; its check must refuse a wrong answer, and then
+    accept a right one.
+    """
     found, place = [], 0
     number = re.escape(section.partition(":")[0])
     for part in (*PARTS[:3], rf'>>> (check\("{number}",)', *PARTS[3:]):
@@ -40,9 +45,16 @@ def missing(section: str) -> list[str]:
         else:
             place += match.end()
     before, _, solution = section.partition("<details")
-    lines = [re.findall(rf"^{number}(?:, \w+)?: (right|not yet)", text, re.MULTILINE) for text in (before, solution)]
+    lines = [
+        re.findall(rf"^{number}(?:, \w+)?: (right|not yet)", text, re.MULTILINE)
+        for text in (before, solution)
+    ]
     wrong, right = (set(line) for line in lines)
-    return found if (wrong, right) == ({"not yet"}, {"right"}) else [*found, "a wrong and a right answer"]
+    return (
+        found
+        if (wrong, right) == ({"not yet"}, {"right"})
+        else [*found, "a wrong and a right answer"]
+    )
 
 
 def test_the_exercises_of_the_chapter_are_all_there() -> None:
@@ -64,7 +76,9 @@ def test_control_an_exercise_without_a_hint_or_a_right_answer_is_found() -> None
 
 
 def test_every_page_leads_to_the_next() -> None:
-    assert sorted([*ORDER, "index.md", "slips.md", "texts.md"]) == sorted(page.name for page in COURSE.glob("*.md"))
+    assert sorted([*ORDER, "index.md", "slips.md", "texts.md"]) == sorted(
+        page.name for page in COURSE.glob("*.md")
+    )
     for page, following in pairwise(ORDER):
         last = (COURSE / page).read_text("utf-8").rstrip().splitlines()[-1]
         assert last.startswith("Next: ")

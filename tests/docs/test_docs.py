@@ -1,4 +1,6 @@
-"""What the documentation prints is what happens: every `>>>` in README, docs and docstrings is executed."""
+"""What the documentation prints is what happens: every `>>>` in README, docs and docstrings is
+executed.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,22 @@ import discreet
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
-    page for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if "\n>>> " in page.read_text("utf-8")
+    page
+    for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    if "\n>>> " in page.read_text("utf-8")
 ]
-MODULES = ["discreet", *(module.name for module in pkgutil.walk_packages(discreet.__path__, "discreet."))]
+MODULES = [
+    "discreet",
+    *(module.name for module in pkgutil.walk_packages(discreet.__path__, "discreet.")),
+]
 
 
 def executed(page: Path) -> doctest.TestResults:
     """The examples of one page, in order, in one session; the fences are no output."""
-    text = "\n".join("" if line.lstrip().startswith("```") else line for line in page.read_text("utf-8").split("\n"))
+    text = "\n".join(
+        "" if line.lstrip().startswith("```") else line
+        for line in page.read_text("utf-8").split("\n")
+    )
     examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     return doctest.DocTestRunner().run(examples)
 

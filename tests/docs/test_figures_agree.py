@@ -18,7 +18,9 @@ README, GOALS, TABLES, COMPARISON = (
 
 FIGURES: dict[str, dict[str, str]] = {
     "draws over numpy": {
-        README: r"at ([\d.]+ to [\d.]+) times the speed of numpy's unsafe generator \(scales up to 10\)",
+        README: (
+            r"at ([\d.]+ to [\d.]+) times the speed of numpy's unsafe generator \(scales up to 10\)"
+        ),
         GOALS: r"exact draws on one thread: .*\| ([\d.]+ to [\d.]+) × at scales up to 10",
         COMPARISON: r"10⁷ draws on one thread, scales up to 10 \| ([\d.]+ to [\d.]+) × numpy's",
     },
@@ -48,7 +50,9 @@ FIGURES: dict[str, dict[str, str]] = {
     "std on skewed data": {
         GOALS: r"79 × on data in the middle of the bounds; (\d+ × and \d+) × on skewed data",
         STATISTICS: r"beta\(2, 5\) and beta\(2, 8\) it is\s(\d+ × and \d+) × at n = 10,000",
-        TABLES: r"\| std \| 10,000 \| change-one \| 50 × \| 79 × ✓ \| (\d+ × missed \| \d+) × missed",
+        TABLES: (
+            r"\| std \| 10,000 \| change-one \| 50 × \| 79 × ✓ \| (\d+ × missed \| \d+) × missed"
+        ),
     },
     "mean of 10⁷ doubles": {
         GOALS: r"`mean` of 10⁷ doubles: .*\| ([\d.]+) ×",
@@ -75,7 +79,9 @@ def read(page: str) -> str:
 
 
 def number(text: str) -> list[str]:
-    """The numbers of a figure, without what joins them; rounded to two digits, as a page for people may be."""
+    """The numbers of a figure, without what joins them; rounded to two digits, as a page for people
+    may be.
+    """
     return [f"{float(part.replace(',', '')):.2g}" for part in re.findall(r"\d[\d,.]*", text)]
 
 
@@ -100,7 +106,9 @@ def test_the_errors_of_the_comparison_are_those_of_the_tables(title: str) -> Non
 def test_the_draws_are_those_of_their_table() -> None:
     """The range at scales up to 10 is that of the rows 1/2, 1 and 10."""
     rows = re.findall(
-        r"^\| (?:1/2|1|10) \| ([\d.]+) × \| ([\d.]+) × \| ([\d.]+) × \| [\d.]+ \| ([\d,]+) × \|", read(TABLES), re.M
+        r"^\| (?:1/2|1|10) \| ([\d.]+) × \| ([\d.]+) × \| ([\d.]+) × \| [\d.]+ \| ([\d,]+) × \|",
+        read(TABLES),
+        re.M,
     )
     assert len(rows) == 3
     numpy = [float(part) for row in rows for part in row[:3]]

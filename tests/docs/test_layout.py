@@ -4,7 +4,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 OF_NO_MODULE = {
-    "calibrate/test_only_here.py": "scans all of the source for sensitivities that are computed elsewhere",
+    "calibrate/test_only_here.py": (
+        "scans all of the source for sensitivities that are computed elsewhere"
+    ),
     "draw/test_proof.py": "the inequalities of draw/PROOF.md",
     "test_help.py": "what help() says of every public function",
     "test_public_names.py": "the package itself",

@@ -1,4 +1,5 @@
-"""docs/limits.md: every sentence of the promise, and every attack that is tried, names tests, and each of them exists.
+"""docs/limits.md: every sentence of the promise, and every attack that is tried, names tests, and
+each of them exists.
 
 Tests are looked up in the files' syntax trees: nothing is imported.
 """
@@ -32,13 +33,21 @@ def unshown(text: str, section: str) -> list[str]:
 
 def missing(text: str) -> list[str]:
     """The named tests that do not exist."""
-    return [f"{file}::{name}" for file, name in NAMED.findall(text) if name not in defined_in(ROOT / file)]
+    return [
+        f"{file}::{name}"
+        for file, name in NAMED.findall(text)
+        if name not in defined_in(ROOT / file)
+    ]
 
 
 def defined_in(file: Path) -> set[str]:
     if not file.exists():
         return set()
-    return {node.name for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_every_sentence_of_the_promise_names_a_test() -> None:
@@ -60,7 +69,9 @@ def test_every_attack_is_named_by_its_number_in_the_tests() -> None:
     """TRUST n stands in the test, so that a reader of either finds the other."""
     mentioned: set[int] = set()
     for file in sorted((ROOT / "tests").rglob("*.py")):
-        for numbers in re.findall(r"\bTRUST ((?:\d+(?:, | and | to )?)+)", file.read_text("utf-8"), re.IGNORECASE):
+        for numbers in re.findall(
+            r"\bTRUST ((?:\d+(?:, | and | to )?)+)", file.read_text("utf-8"), re.IGNORECASE
+        ):
             found = [int(number) for number in re.findall(r"\d+", numbers)]
             mentioned.update(range(found[0], found[-1] + 1) if " to " in numbers else found)
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", PAGE, flags=re.MULTILINE)]
@@ -70,9 +81,19 @@ def test_every_attack_is_named_by_its_number_in_the_tests() -> None:
 
 @pytest.mark.parametrize(
     ("text", "section"),
-    [("## What is promised\n\n- **A.** True. `tests/docs/test_limits.py::test_x`\n- **B.** Also true.\n", "B")],
+    [
+        (
+            (
+                "## What is promised\n\n- **A.** True. `tests/docs/test_limits.py::test_x`\n-"
+                " **B.** Also true.\n"
+            ),
+            "B",
+        )
+    ],
 )
-def test_control_a_sentence_without_a_test_and_a_test_that_does_not_exist_are_found(text: str, section: str) -> None:
+def test_control_a_sentence_without_a_test_and_a_test_that_does_not_exist_are_found(
+    text: str, section: str
+) -> None:
     assert unshown(text, "What is promised") == [f"**{section}.** Also true."]
     assert missing(text) == ["tests/docs/test_limits.py::test_x"]
     assert missing("`tests/docs/no_such_file.py::test_y`") == ["tests/docs/no_such_file.py::test_y"]

@@ -1,4 +1,6 @@
-"""Every link, picture and path that the documentation names is there, and every page can be reached from the index."""
+"""Every link, picture and path that the documentation names is there, and every page can be reached
+from the index.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_every_link_and_picture_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_is_named_is_there(page: Path) -> None:
-    assert not [name for name in NAMED.findall(prose(page)) if not list(ROOT.glob(name.rstrip("/")))]
+    assert not [
+        name for name in NAMED.findall(prose(page)) if not list(ROOT.glob(name.rstrip("/")))
+    ]
 
 
 def reached(start: Path) -> set[Path]:
@@ -62,13 +66,18 @@ def reached(start: Path) -> set[Path]:
 
 def test_every_page_can_be_reached_from_the_index() -> None:
     pages = set(ROOT.glob("docs/**/*.md"))
-    assert not {page.relative_to(ROOT).as_posix() for page in pages - reached(ROOT / "docs" / "index.md")}
+    assert not {
+        page.relative_to(ROOT).as_posix() for page in pages - reached(ROOT / "docs" / "index.md")
+    }
 
 
 def test_a_dead_link_is_caught(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# A heading, and more\n", "utf-8")
     page = tmp_path / "page.md"
-    page.write_text("[a](other.md#a-heading-and-more) [b](other.md#b) ![c](c.svg) [d](https://example.org)\n", "utf-8")
+    page.write_text(
+        "[a](other.md#a-heading-and-more) [b](other.md#b) ![c](c.svg) [d](https://example.org)\n",
+        "utf-8",
+    )
     assert broken(page) == ["other.md#b", "c.svg"]
     assert reached(page) == {page, tmp_path / "other.md"}
     assert reached(tmp_path / "other.md") == {tmp_path / "other.md"}

@@ -1,4 +1,6 @@
-"""The notebooks in examples/ run from the first cell to the last, and what a cell ends with can be shown."""
+"""The notebooks in examples/ run from the first cell to the last, and what a cell ends with can be
+shown.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def run(cells: list[str]) -> list[Any]:
     for at, text in enumerate(cells):
         tree = ast.parse(text)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, f"cell {at}", "exec"), names)  # noqa: S102 - our own notebook
+        exec(compile(tree, f"cell {at}", "exec"), names)  # noqa: S102
         if last is not None:
             value = eval(compile(ast.Expression(last.value), f"cell {at}", "eval"), names)  # noqa: S307
             shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
@@ -67,7 +69,10 @@ def said(cells: list[str], filling: int | None) -> list[str]:
     assert sum(text.count(" = ...\n") for text in exercises) == len(SOLUTIONS)
     if filling is not None:
         for name, answers in SOLUTIONS.items():
-            exercises = [text.replace(f"{name} = ...\n", f"{name} = {answers[filling]}\n") for text in exercises]
+            exercises = [
+                text.replace(f"{name} = ...\n", f"{name} = {answers[filling]}\n")
+                for text in exercises
+            ]
     return [line for text in run([cells[0], *exercises]) for line in text.splitlines()]
 
 
@@ -94,7 +99,11 @@ def given_away(cells: list[str]) -> list[str]:
     numbers = [number for text in cells for number in numbers_in(text)]
     filled = {"1.6": {"alpha": "0.01", "epsilon": "0.1"}}
     parts = [part for exercise in EXERCISES for part in parts_of(exercise, filled.get(exercise))]
-    names = [part.name for part in parts if isinstance(part, Number) and not all(map(part.judge, numbers))]
+    names = [
+        part.name
+        for part in parts
+        if isinstance(part, Number) and not all(map(part.judge, numbers))
+    ]
     formulas = ("R / n", "R/n", "ln d", "log(3143)", "√2/", "sqrt(2) /", "exp(0.5)")
     return names + [formula for formula in formulas if any(formula in text for text in cells)]
 
@@ -104,7 +113,8 @@ def test_no_cell_gives_an_answer_away() -> None:
     texts = ["".join(cell["source"]) for cell in json.loads(notebook.read_text("utf-8"))["cells"]]
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
-        run([text for text in code_of(notebook) if "sample(" not in text])  # draws may hit any number
+        # draws may hit any number
+        run([text for text in code_of(notebook) if "sample(" not in text])
     assert given_away([*texts, shown.getvalue()]) == []
     control = [*texts, "discreet.Laplace(20)", "it takes 1,414 people", "λ(ln d + 1)"]
     assert given_away(control) == ["scale", "suffolk", "laplace", "ln d"]
@@ -120,4 +130,8 @@ def test_a_notebook_is_kept_without_its_outputs(notebook: Path) -> None:
 
 
 def test_there_are_three_notebooks() -> None:
-    assert [notebook.stem for notebook in NOTEBOOKS] == ["first-release", "laplace-mechanism", "whole-report"]
+    assert [notebook.stem for notebook in NOTEBOOKS] == [
+        "first-release",
+        "laplace-mechanism",
+        "whole-report",
+    ]

@@ -1,4 +1,6 @@
-"""What the copy button of the site copies runs in IPython, block after block, on every page with examples."""
+"""What the copy button of the site copies runs in IPython, block after block, on every page with
+examples.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ print(json.dumps(ended))
 
 
 def pasted(pages: dict[str, list[str]], folder: Path) -> dict[str, list[str | None]]:
-    """The error that each cell ends with in a real IPython, or None; each page begins a new session."""
+    """The error that each cell ends with in a real IPython, or None; each page begins a new
+    session.
+    """
     ended = subprocess.run(
         [sys.executable, "-c", PASTED],
         input=json.dumps(pages),
@@ -66,13 +70,17 @@ def error(block: str) -> str | None:
 def test_what_is_copied_runs_in_ipython_on_every_page(tmp_path: Path) -> None:
     code = {page: [TOOL["code_of"](block) for block in blocks] for page, blocks in PAGES.items()}
     assert not [cell for cells in code.values() for cell in cells if ">>>" in cell]
-    assert pasted(code, tmp_path) == {page: [error(block) for block in blocks] for page, blocks in PAGES.items()}
+    assert pasted(code, tmp_path) == {
+        page: [error(block) for block in blocks] for page, blocks in PAGES.items()
+    }
 
 
 def test_control_a_block_with_its_prompts_and_outputs_does_not_run(tmp_path: Path) -> None:
     """IPython drops the prompts and runs the outputs; some are Python, and others are not."""
     name = "docs/course/attacker.md"
-    ended = pasted({name: PAGES[name], "other": [">>> 1 + 1\n2\n", ">>> print(1, 2)\n1 2\n"]}, tmp_path)
+    ended = pasted(
+        {name: PAGES[name], "other": [">>> 1 + 1\n2\n", ">>> print(1, 2)\n1 2\n"]}, tmp_path
+    )
     assert "SyntaxError" in ended["other"]
 
 
@@ -80,7 +88,11 @@ def test_control_a_block_with_its_prompts_and_outputs_does_not_run(tmp_path: Pat
 def test_an_error_ends_its_block(page: str) -> None:
     """A cell ends with its first error, so examples below it would not run."""
     for block in PAGES[page]:
-        assert not [shown.source for shown in doctest.DocTestParser().get_examples(block)[:-1] if shown.exc_msg]
+        assert not [
+            shown.source
+            for shown in doctest.DocTestParser().get_examples(block)[:-1]
+            if shown.exc_msg
+        ]
 
 
 def test_a_blank_line_ends_a_definition() -> None:
@@ -90,10 +102,12 @@ def test_a_blank_line_ends_a_definition() -> None:
 
 def test_only_blocks_with_prompts_are_copied_in_another_way() -> None:
     block = (
-        '<div class="language-pycon highlight"><pre><span></span><code><span>&gt;&gt;&gt;</span> x = &quot;a&quot;\n'
+        '<div class="language-pycon highlight"><pre><span></span><code><span>&gt;&gt;&gt;</span> x'
+        " = &quot;a&quot;\n"
     )
     page = TOOL["copyable"](
-        block + '&gt;&gt;&gt; x\n&#39;a&#39;\n</code></pre></div><div class="highlight"><pre>$ ls</pre>'
+        block
+        + '&gt;&gt;&gt; x\n&#39;a&#39;\n</code></pre></div><div class="highlight"><pre>$ ls</pre>'
     )
     (copied,) = re.findall(r'data-copy="([^"]*)"', page)
     assert html.unescape(copied) == 'x = "a"\nx\n'

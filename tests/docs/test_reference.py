@@ -16,7 +16,9 @@ PAGE = ROOT / "docs" / "reference.md"
 
 def test_the_reference_is_what_its_script_prints() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "reference.py"))["page"]()
-    assert PAGE.read_text("utf-8") == made, "make it again: python tools/reference.py -o docs/reference.md"
+    assert PAGE.read_text("utf-8") == made, (
+        "make it again: python tools/reference.py -o docs/reference.md"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in dir(discreet) if name != "__version__"])
@@ -29,7 +31,11 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
 )
 def test_every_name_of_a_public_module_is_in_the_reference(module: object) -> None:
     short = module.__name__.rpartition(".")[2]
-    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    ]
     names = getattr(module, "__all__", [name for name in own if not name.startswith("_")])
     missing = [name for name in names if f"### `{short}.{name}`\n" not in PAGE.read_text("utf-8")]
     assert names

@@ -32,10 +32,36 @@ ITEMS = {
         "GKS08",
         "Key point",
     ],
-    "The slides": ["density", "translates", "definition", "sensitivity", "Theorem", "sliding", "Figure", "proof"],
-    "Niu's notes": ["mean", "Figure", "deterministic", "L1-sensitivity", "mechanism", "proof", "Remark"],
+    "The slides": [
+        "density",
+        "translates",
+        "definition",
+        "sensitivity",
+        "Theorem",
+        "sliding",
+        "Figure",
+        "proof",
+    ],
+    "Niu's notes": [
+        "mean",
+        "Figure",
+        "deterministic",
+        "L1-sensitivity",
+        "mechanism",
+        "proof",
+        "Remark",
+    ],
     "The unsigned notes": [
-        *["mechanism", "Sensitivity", "average", "standard deviation", "maximum", "median", "variance", "Figure"],
+        *[
+            "mechanism",
+            "Sensitivity",
+            "average",
+            "standard deviation",
+            "maximum",
+            "median",
+            "variance",
+            "Figure",
+        ],
         *["b = Δf/ε", "Remark", "ratio", "bound", "sets S"],
     ],
 }
@@ -65,7 +91,9 @@ def names_in(path: str) -> set[str]:
 @cache
 def examples_of(page: Path) -> list[str]:
     """The code of the examples of a page."""
-    return [example.source for example in doctest.DocTestParser().get_examples(page.read_text("utf-8"))]
+    return [
+        example.source for example in doctest.DocTestParser().get_examples(page.read_text("utf-8"))
+    ]
 
 
 def exists(name: str) -> bool:
@@ -94,7 +122,11 @@ def faults(row: list[str]) -> list[str]:
             lost += [] if any(source.startswith(check[4:]) for source in code) else [check]
         elif not name.startswith("test_") or name not in names_in(path):
             lost.append(check)
-    return lost + ([] if re.search(r"\]\(", row[1]) else ["no link"]) + ([] if checks else ["no check"])
+    return (
+        lost
+        + ([] if re.search(r"\]\(", row[1]) else ["no link"])
+        + ([] if checks else ["no check"])
+    )
 
 
 ROWS = {row[0]: row for section in rows(TABLE.read_text("utf-8")).values() for row in section}
@@ -130,15 +162,24 @@ def test_every_slip_says_what_is_right_and_checks_it() -> None:
 
 
 def test_every_citation_of_the_course_is_listed() -> None:
-    listed = re.findall(r"^- \*\*\[(\w+)\]\*\*", (ROOT / "docs" / "references.md").read_text("utf-8"), re.MULTILINE)
-    cited = {key for page in COURSE.glob("*.md") for key in re.findall(r"\[([A-Z]\w*\d\d)\]", page.read_text("utf-8"))}
+    listed = re.findall(
+        r"^- \*\*\[(\w+)\]\*\*", (ROOT / "docs" / "references.md").read_text("utf-8"), re.MULTILINE
+    )
+    cited = {
+        key
+        for page in COURSE.glob("*.md")
+        for key in re.findall(r"\[([A-Z]\w*\d\d)\]", page.read_text("utf-8"))
+    }
     assert cited <= set(listed)
-    assert cited >= {"US21", "DMNS06", "DMNS16", "DR14", "WAB18", "GKS08"}  # what the chapter refers to
+    # what the chapter refers to
+    assert cited >= {"US21", "DMNS06", "DMNS16", "DR14", "WAB18", "GKS08"}
 
 
 def test_control_a_row_that_names_what_is_not_there_is_found() -> None:
     item, where, check = ROWS["Lemma 1.4, 1c: P(∣Z∣ > tλ) ≤ e^(−t)"]
-    assert faults([item, where.replace("accuracy.tail", "accuracy.tails"), check]) == ["discreet.accuracy.tails"]
+    assert faults([item, where.replace("accuracy.tail", "accuracy.tails"), check]) == [
+        "discreet.accuracy.tails"
+    ]
     assert faults([item, where.replace("lemma.md", "lemmas.md"), check]) == ["lemmas.md"]
     assert faults([item, "`discreet.accuracy.tail`", check]) == ["no link"]
     assert faults([item, where, ""]) == ["no check"]

@@ -23,7 +23,9 @@ def test_a_question_goes_back_and_forth_seldom(printed: str) -> None:
     assert back <= 43
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="a later Python calls no function for a list comprehension")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="a later Python calls no function for a list comprehension"
+)
 def test_the_picture_is_what_the_tool_prints(printed: str) -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
     assert f"```text\n{printed}```" in page, "make it again: python tools/walk.py"

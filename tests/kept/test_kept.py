@@ -1,7 +1,9 @@
-"""What was written once stays readable: each folder here was written by `tools/keep.py`, and is never written again.
+"""What was written once stays readable: each folder here was written by `tools/keep.py`, and is
+never written again.
 
-Every ledger opens, its chain verifies, and each answer in it is the bytes that were recorded. A question that is asked
-again is free, and returns the numbers that were released then. Signatures and certificates verify, and files open.
+Every ledger opens, its chain verifies, and each answer in it is the bytes that were recorded. A
+question that is asked again is free, and returns the numbers that were released then. Signatures
+and certificates verify, and files open.
 """
 
 import json
@@ -29,9 +31,13 @@ KEPT = sorted(path.parent.name for path in HERE.glob("*/asked.json"))
 STUDIES = ("people", "visits", "grown")
 LEDGERS = (*STUDIES, "arrays")
 IN_PLACE = Path("/proc/self/cwd")
-"""The recorded path of an answer in a file: the working directory, wherever the folder is copied to."""
+"""The recorded path of an answer in a file: the working directory, wherever the folder is copied
+to.
+"""
 
-needs_proc = pytest.mark.skipif(not IN_PLACE.exists(), reason="the files were released to /proc/self/cwd")
+needs_proc = pytest.mark.skipif(
+    not IN_PLACE.exists(), reason="the files were released to /proc/self/cwd"
+)
 
 
 class Kept:
@@ -39,7 +45,11 @@ class Kept:
 
     def __init__(self, name: str, target: Path) -> None:
         self.folder = Path(shutil.copytree(HERE / name, target))
-        for file in (*self.folder.glob("*.ledger"), *self.folder.glob("*.anchor"), self.folder / "discreet.access"):
+        for file in (
+            *self.folder.glob("*.ledger"),
+            *self.folder.glob("*.anchor"),
+            self.folder / "discreet.access",
+        ):
             file.chmod(0o600)
         self.asked = json.loads((self.folder / "asked.json").read_text("utf-8"))
 
@@ -59,7 +69,11 @@ def kept(request, tmp_path, monkeypatch) -> Kept:
 
 
 def plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=lambda item: item.tolist() if hasattr(item, "tolist") else str(item)))
+    return json.loads(
+        json.dumps(
+            value, default=lambda item: item.tolist() if hasattr(item, "tolist") else str(item)
+        )
+    )
 
 
 def compare_ledger(ledger: discreet.Ledger, known: dict[str, Any]) -> None:
@@ -72,7 +86,9 @@ def compare_ledger(ledger: discreet.Ledger, known: dict[str, Any]) -> None:
         assert content is not None
         assert sha256(content).hexdigest() == digest
         assert readable(content)
-    assert {entry["request_id"] for entry in json.loads(ledger.export())["entry"]} >= set(known["answers"])
+    assert {entry["request_id"] for entry in json.loads(ledger.export())["entry"]} >= set(
+        known["answers"]
+    )
 
 
 def ask_again(study: discreet.Study, known: dict[str, Any]) -> None:
@@ -107,7 +123,11 @@ def test_an_answer_is_rebuilt_from_its_record(kept):
                 assert is_packed(content)
                 record = unpack(content).whole()
                 columns = {str(sorted(values, key=str)) for values in item["answer"].values()}
-                found = (ends[end] for ends in record["numbers"].values() for end in ("value", "low", "high"))
+                found = (
+                    ends[end]
+                    for ends in record["numbers"].values()
+                    for end in ("value", "low", "high")
+                )
                 if " HAVING " not in item["text"]:  # else some rows are not shown
                     assert columns >= {str(sorted(plain(values), key=str)) for values in found}
 
@@ -121,7 +141,8 @@ def test_a_policy_says_what_it_said(kept):
         assert (again.promise, dict(again.columns)) == (policy.promise, dict(policy.columns))
         with kept.ledger(name) as ledger:
             held = ledger.promise(kept.of(name)["study"])
-            assert held == {term: policy.promise[term] for term in held}  # sizes were not promised yet
+            # sizes were not promised yet
+            assert held == {term: policy.promise[term] for term in held}
 
 
 def test_a_discovery_is_recalled_and_free(kept):
@@ -147,7 +168,9 @@ def test_a_report_and_each_of_its_tables_are_free_and_the_same(kept):
     planned = discreet.report(known["file"])
     with planned.study as study:
         before, report = study.spent, planned.release()
-        assert {name: plain(table.to_dict()) for name, table in report.tables.items()} == known["tables"]
+        assert {name: plain(table.to_dict()) for name, table in report.tables.items()} == known[
+            "tables"
+        ]
         for item in known["alone"]:
             table = study.sql(item["text"], epsilon=item["epsilon"]).release()
             assert plain(table.to_dict()) == item["answer"]
@@ -162,7 +185,9 @@ def test_a_call_about_an_array_is_free_and_gives_the_same_numbers(kept):
             rest = ("call", "more", "entry", "answer")
             parameters = {name: value for name, value in call.items() if name not in rest}
             function = getattr(discreet, call["call"])
-            released = function(known["values"], *call.get("more", []), ledger=ledger, **account, **parameters)
+            released = function(
+                known["values"], *call.get("more", []), ledger=ledger, **account, **parameters
+            )
             value = released.counts if hasattr(released, "counts") else released.value
             assert plain(value) == call["answer"]
         assert ledger.spent(known["study"]) == Fraction(known["spent"])
@@ -173,7 +198,9 @@ def test_an_answer_in_a_file_is_the_one_that_its_ledger_knows(kept):
     known = kept.of("people")["file"]
     with discreet.open("people.toml") as study:
         before = study.spent
-        file = study.sql(known["text"], epsilon=known["epsilon"]).release(to=IN_PLACE / known["name"])
+        file = study.sql(known["text"], epsilon=known["epsilon"]).release(
+            to=IN_PLACE / known["name"]
+        )
         assert (len(file), study.spent) == (known["rows"], before)
     assert parquet.read_table(known["name"]).num_rows == known["rows"]
 
@@ -184,7 +211,10 @@ def test_noise_on_a_file_is_the_one_that_its_ledger_knows(kept):
     source, target, _ = (noise.pop(name) for name in ("source", "name", "entry"))
     account = {name: known[name] for name in ("study", "data_version", "data_name")}
     with kept.ledger("arrays") as ledger:
-        assert add_noise(source, IN_PLACE / target, ledger=ledger, **account, **noise) == IN_PLACE / target
+        assert (
+            add_noise(source, IN_PLACE / target, ledger=ledger, **account, **noise)
+            == IN_PLACE / target
+        )
         assert ledger.spent(known["study"]) == Fraction(known["spent"])
 
 
@@ -203,11 +233,18 @@ def test_a_token_opens_what_it_opened(kept):
     known = kept.asked["access"]
     person = Access("discreet.access").person(known["token"])
     assert person is not None
-    assert (person.name, person.role, sorted(person.studies)) == (known["name"], known["role"], known["studies"])
+    assert (person.name, person.role, sorted(person.studies)) == (
+        known["name"],
+        known["role"],
+        known["studies"],
+    )
 
 
 def test_a_version_by_content_may_be_charged_again_but_loses_no_answer(kept):
-    """How content is hashed may change. Then a repeat is a new question; the old answer is still there and the same."""
+    """How content is hashed may change.
+
+    Then a repeat is a new question; the old answer is still there and the same.
+    """
     known = kept.of("grown")
     with discreet.open(known["policy"]) as study:
         for item in known["questions"]:
@@ -235,7 +272,8 @@ def loaded(kept: Kept, server: str) -> str:
 
 def test_a_ledger_on_postgresql_opens_and_repeats_its_answers_for_free(kept, postgres):
     known, where = kept.of("team"), loaded(kept, postgres)
-    with pytest.raises(DiscreetError, match="server"):  # another server: its custodian must accept that
+    # another server: its custodian must accept that
+    with pytest.raises(DiscreetError, match="server"):
         discreet.Ledger.open(where, anchor=known["anchor"])
     found = discreet.Ledger.restoration(where, anchor=known["anchor"])
     assert [(loss.charge, loss.forgotten, loss.void) for loss in found.losses] == [(0, 0, ())]

@@ -1,8 +1,8 @@
 """What is written as SQL, in any spelling, is read as the same value.
 
-Random expressions and questions are printed by the writer of this file, with no more parentheses than the precedence of
-the signs needs, and in odd spellings: capitals, spaces, comments, quotes, forms of numbers, synonyms. The control is a
-writer without parentheses, which must be caught.
+Random expressions and questions are printed by the writer of this file, with no more parentheses
+than the precedence of the signs needs, and in odd spellings: capitals, spaces, comments, quotes,
+forms of numbers, synonyms. The control is a writer without parentheses, which must be caught.
 """
 
 from __future__ import annotations
@@ -24,8 +24,26 @@ from discreet.ask.scope import Scope
 from discreet.ask.sql import parse, parse_expression
 from discreet.errors import QueryRefused
 
-COLUMNS = {"number": ["age", "income", "band"], "text": ["county", "sex", "name"], "date": ["day"], "truth": ["smoker"]}
-TEXTS = ["", "f", "it's", "größe", "a;b", "-- no", "/* no */", "😀", "100%", "_a%", 'say "x"', " SELECT "]
+COLUMNS = {
+    "number": ["age", "income", "band"],
+    "text": ["county", "sex", "name"],
+    "date": ["day"],
+    "truth": ["smoker"],
+}
+TEXTS = [
+    "",
+    "f",
+    "it's",
+    "größe",
+    "a;b",
+    "-- no",
+    "/* no */",
+    "😀",
+    "100%",
+    "_a%",
+    'say "x"',
+    " SELECT ",
+]
 SYNONYMS = {
     "=": ["=", "=="],
     "<>": ["<>", "!="],
@@ -55,39 +73,63 @@ class Writer(random.Random):
     def value(self, kind: str, depth: int) -> ask.Expression:  # noqa: PLR0911
         """An expression of a kind."""
         if not depth or self.random() < 0.15:
-            return self.constant(kind) if self.random() < 0.4 else ask.Column(self.choice(COLUMNS[kind]), kind)
+            return (
+                self.constant(kind)
+                if self.random() < 0.4
+                else ask.Column(self.choice(COLUMNS[kind]), kind)
+            )
         below = depth - 1
         match kind, self.randrange(10):
             case _, 0:
-                cases = ((self.value("truth", below), self.value(kind, below)) for _ in range(self.randint(1, 2)))
-                return ask.Case(tuple(cases), self.choice([ask.Constant(None, kind), self.value(kind, below)]))
+                cases = (
+                    (self.value("truth", below), self.value(kind, below))
+                    for _ in range(self.randint(1, 2))
+                )
+                return ask.Case(
+                    tuple(cases), self.choice([ask.Constant(None, kind), self.value(kind, below)])
+                )
             case _, 1:
                 return ask.Coalesce((self.value(kind, below), self.value(kind, below)))
             case "number", 2 | 3 | 4 | 5 | 6 | 7:
-                return ask.Arithmetic(self.choice("+-*/"), self.value(kind, below), self.value(kind, below))
+                return ask.Arithmetic(
+                    self.choice("+-*/"), self.value(kind, below), self.value(kind, below)
+                )
             case "number", 8:
                 name = self.choice(["abs", "floor", "ceil", "round", "least", "length"])
-                return ask.Function(name, (self.value("text" if name == "length" else kind, below),))
+                return ask.Function(
+                    name, (self.value("text" if name == "length" else kind, below),)
+                )
             case "number", _:
-                return ask.Part(self.choice(["year", "month", "week", "day", "weekday"]), self.value("date", below))
+                return ask.Part(
+                    self.choice(["year", "month", "week", "day", "weekday"]),
+                    self.value("date", below),
+                )
             case "text", 2 | 3 | 4:
                 return ask.Cast(self.value(self.choice(["number", "truth", "date"]), below), kind)
             case "text", 5 | 6:
                 ends = (ask.Constant(Fraction(self.randint(1, 3)), "number") for _ in range(2))
                 return ask.Function("substring", (self.value(kind, below), *ends))
             case "text", _:
-                return ask.Function(self.choice(["lower", "upper", "trim"]), (self.value(kind, below),))
+                return ask.Function(
+                    self.choice(["lower", "upper", "trim"]), (self.value(kind, below),)
+                )
             case "date", _:
-                return ask.Truncated(self.choice(["year", "month", "week", "hour"]), self.value(kind, below))
+                return ask.Truncated(
+                    self.choice(["year", "month", "week", "hour"]), self.value(kind, below)
+                )
         return self.condition(below)
 
     def condition(self, depth: int) -> ask.Expression:
         kind = self.choice(["number", "text", "date"])
         match self.randrange(10):
             case 0 | 1 | 2:
-                return ask.Every(tuple(self.value("truth", depth) for _ in range(self.randint(2, 3))))
+                return ask.Every(
+                    tuple(self.value("truth", depth) for _ in range(self.randint(2, 3)))
+                )
             case 3 | 4 | 5:
-                return ask.Some(tuple(self.value("truth", depth) for _ in range(self.randint(2, 3))))
+                return ask.Some(
+                    tuple(self.value("truth", depth) for _ in range(self.randint(2, 3)))
+                )
             case 6:
                 return ask.Negation(self.value("truth", depth))
             case 7:
@@ -95,7 +137,10 @@ class Writer(random.Random):
                 return ask.Membership(self.value(kind, depth), choices)
             case 8:
                 return self.choice(
-                    [ask.Missing(self.value(kind, depth)), ask.Likeness(self.value("text", depth), "a%")]
+                    [
+                        ask.Missing(self.value(kind, depth)),
+                        ask.Likeness(self.value("text", depth), "a%"),
+                    ]
                 )
         sign = self.choice(["=", "<>", "<", "<=", ">", ">="])
         return ask.Comparison(sign, self.value(kind, depth), self.value(kind, depth))
@@ -103,7 +148,12 @@ class Writer(random.Random):
     def constant(self, kind: str) -> ask.Constant:
         number = Fraction(self.randint(-2000, 2000), self.choice([1, 1, 2, 8, 1000]))
         moment = datetime(2020, 1, 31) + timedelta(hours=self.randint(0, 9000))  # noqa: DTZ001
-        values = {"number": number, "text": self.choice(TEXTS), "date": moment, "truth": self.random() < 0.5}
+        values = {
+            "number": number,
+            "text": self.choice(TEXTS),
+            "date": moment,
+            "truth": self.random() < 0.5,
+        }
         return ask.Constant(values[kind], kind)
 
     def written(self, value: ask.Expression, place: int = OR) -> str:
@@ -125,7 +175,10 @@ class Writer(random.Random):
                 level = ADDED if sign in "+-" else MULTIPLIED
                 return level, f"{self.written(left, level)} {sign} {self.written(right, level + 1)}"
             case ask.Comparison(sign, left, right):
-                return COMPARED, f"{self.written(left, ADDED)} {name(sign)} {self.written(right, ADDED)}"
+                return (
+                    COMPARED,
+                    f"{self.written(left, ADDED)} {name(sign)} {self.written(right, ADDED)}",
+                )
             case ask.Every(parts):
                 return AND, " AND ".join(self.written(part, AND) for part in parts)
             case ask.Some(parts):
@@ -139,7 +192,10 @@ class Writer(random.Random):
             case ask.Likeness(part, pattern):
                 return COMPARED, f"{self.written(part, ADDED)} LIKE {self.literal(pattern, 'text')}"
             case ask.Case(branches, otherwise):
-                cases = " ".join(f"WHEN {self.written(when)} THEN {self.written(then)}" for when, then in branches)
+                cases = " ".join(
+                    f"WHEN {self.written(when)} THEN {self.written(then)}"
+                    for when, then in branches
+                )
                 match otherwise:
                     case ask.Constant(None, _):
                         return ATOM, f"CASE {cases} END"
@@ -177,7 +233,9 @@ class Writer(random.Random):
         """The text with other spaces between its words; those inside of quotes stay."""
         pieces = re.split("('(?:[^']|'')*'|\"[^\"]*\")", text)
         gap = lambda _: self.choice([" ", " ", "\n", "\t ", " /* ' */ ", ' -- "\n'])  # noqa: E731
-        return "".join(piece if index % 2 else re.sub(" +", gap, piece) for index, piece in enumerate(pieces))
+        return "".join(
+            piece if index % 2 else re.sub(" +", gap, piece) for index, piece in enumerate(pieces)
+        )
 
 
 @given(st.integers(0, 2**64), st.sampled_from(["number", "text", "date", "truth"]))
@@ -201,7 +259,15 @@ def test_a_writer_without_parentheses_is_caught() -> None:
     assert sum(map(is_same, range(200))) < 150
 
 
-GROUPS = ["county", "sex", "smoker", "month(day)", "bin(age, 0, 18, 65)", "age >= 65", "date_trunc('year', day)"]
+GROUPS = [
+    "county",
+    "sex",
+    "smoker",
+    "month(day)",
+    "bin(age, 0, 18, 65)",
+    "age >= 65",
+    "date_trunc('year', day)",
+]
 
 
 @given(st.integers(0, 2**64))
@@ -213,7 +279,9 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
     def aggregate() -> tuple[str, Named]:
         number = ask.Column(writer.choice(["age", "income"]), "number")
         if writer.random() < 0.3:
-            number = ask.Function("least", (ask.Function("greatest", (number, writer.constant("number"))), number))
+            number = ask.Function(
+                "least", (ask.Function("greatest", (number, writer.constant("number"))), number)
+            )
             number = ask.Arithmetic(writer.choice("+-"), number, ask.Column("age", "number"))
         truth, share = writer.value("truth", 1), Fraction(writer.randint(1, 9), 10)
         text, condition = writer.written(number), writer.written(truth)
@@ -225,7 +293,10 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
             (f"quantile({text}, {decimal(share)})", lambda: scope.quantiles(number, (share,))),
             (f"max({text})", lambda: scope.extreme("max", number)),
             *(
-                (f"{writer.choice(SYNONYMS.get(name, [name]))}({text})", lambda name=name: scope.moment(name, number))
+                (
+                    f"{writer.choice(SYNONYMS.get(name, [name]))}({text})",
+                    lambda name=name: scope.moment(name, number),
+                )
                 for name in ("sum", "mean", "variance", "std")
             ),
         ]
@@ -242,24 +313,37 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
             return (decimal(number), Number(number)) if writer.random() < 0.2 else aggregate()
         sign = writer.choice("+-*/")
         level = ADDED if sign in "+-" else MULTIPLIED
-        (left, left_value), (right, right_value) = output(depth - 1, level), output(depth - 1, level + 1)
+        (left, left_value), (right, right_value) = (
+            output(depth - 1, level),
+            output(depth - 1, level + 1),
+        )
         text = f"{left} {sign} {right}"
         return f"({text})" if level < place else text, Combined(sign, left_value, right_value)
 
     def test(depth: int, place: int = OR) -> tuple[str, Condition]:
         if not depth or writer.random() < 0.3:
-            sign, (left, value), (right, other) = writer.choice(["=", "<", ">="]), output(1, ADDED), output(0)
+            sign, (left, value), (right, other) = (
+                writer.choice(["=", "<", ">="]),
+                output(1, ADDED),
+                output(0),
+            )
             return f"{left} {sign} {right}", Condition(sign, (value, other))
         sign, level = writer.choice([("and", AND), ("or", OR)])
         (left, value), (right, other) = test(depth - 1, level + 1), test(depth - 1, level + 1)
         parts = (
-            part.parts if isinstance(part, Condition) and part.sign == sign else (part,) for part in (value, other)
+            part.parts if isinstance(part, Condition) and part.sign == sign else (part,)
+            for part in (value, other)
         )
         text = f"{left} {sign.upper()} {right}"
-        return f"({text})" if level < place else text, Condition(sign, tuple(inner for part in parts for inner in part))
+        return f"({text})" if level < place else text, Condition(
+            sign, tuple(inner for part in parts for inner in part)
+        )
 
     by = writer.sample(GROUPS, writer.randint(0, 2))
-    groups = [parse(f"SELECT {text}, count(*) FROM t GROUP BY 1", POLICY, SCHEMA).groups[0] for text in by]  # noqa: S608
+    groups = [
+        parse(f"SELECT {text}, count(*) FROM t GROUP BY 1", POLICY, SCHEMA).groups[0]  # noqa: S608
+        for text in by
+    ]
     for index, (text, group) in enumerate(zip(by, groups, strict=True)):
         items.append(f"{text} AS k{index}")
         outputs.append((f"k{index}", Named(group_text(group))))
@@ -273,11 +357,14 @@ def test_a_question_is_read_as_it_is_written(seed: int) -> None:
     keys = [writer.choice([str(index + 1), name]) for index, (name, _) in enumerate(outputs)]
     order = [(place, writer.random() < 0.5) for place in range(len(keys)) if writer.random() < 0.5]
     limit = writer.choice([None, 1, 10])
-    ordered = ", ".join(f"{keys[place]}{' DESC' if descending else ''}" for place, descending in order)
+    ordered = ", ".join(
+        f"{keys[place]}{' DESC' if descending else ''}" for place, descending in order
+    )
     text = f"SELECT {', '.join(items)} FROM t"  # noqa: S608
     text += f" WHERE {writer.written(where)}" if where else ""
     text += (
-        f" GROUP BY {', '.join(writer.choice([each, f'k{index}', str(index + 1)]) for index, each in enumerate(by))}"
+        " GROUP BY"
+        f" {', '.join(writer.choice([each, f'k{index}', str(index + 1)]) for index, each in enumerate(by))}"
         if by
         else ""
     )

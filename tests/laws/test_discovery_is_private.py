@@ -1,8 +1,9 @@
 """A discovery is (ε, δ)-private: every set of outcomes, every pair of neighbours, both directions.
 
-For one key the four inequalities of π are checked in balls of 2,000 bits. Two of them hold with equality (that is what
-makes π the largest), so they are checked up to 2⁻¹⁰⁰⁰. For several keys the largest P(S) − e^ε·P′(S) over all sets S of
-outcomes is the sum of what is positive over all single outcomes; an outcome is the set of keys that are told.
+For one key the four inequalities of π are checked in balls of 2,000 bits. Two of them hold with
+equality (that is what makes π the largest), so they are checked up to 2⁻¹⁰⁰⁰. For several keys the
+largest P(S) − e^ε·P′(S) over all sets S of outcomes is the sum of what is positive over all single
+outcomes; an outcome is the set of keys that are told.
 """
 
 import itertools
@@ -68,7 +69,10 @@ def test_no_rule_tells_a_key_more_often(epsilon, delta):
         for units in sizes(rule):
             if units < rule.last:
                 assert number(rule, units + 1) < 1
-                assert max(excess(rule, units, epsilon, delta), key=lambda one: float(one.mid())) > -TINY, units
+                assert (
+                    max(excess(rule, units, epsilon, delta), key=lambda one: float(one.mid()))
+                    > -TINY
+                ), units
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PRICES)
@@ -77,7 +81,9 @@ def test_a_rule_with_more_delta_epsilon_or_an_early_end_is_caught(epsilon, delta
     wrong = {
         "more delta": keeping(epsilon, delta * Fraction(1_000_001, 1_000_000)),
         "more epsilon": keeping(epsilon * Fraction(1_000_001, 1_000_000), delta),
-        "told a unit early": Keeping(epsilon=epsilon, delta=delta, bend=right.bend, last=right.last - 1),
+        "told a unit early": Keeping(
+            epsilon=epsilon, delta=delta, bend=right.bend, last=right.last - 1
+        ),
     }
     with ctx.workprec(BITS):
         for name, rule in wrong.items():
@@ -92,9 +98,13 @@ EPSILON, DELTA = Fraction(1), Fraction(1, 20)
 
 
 def policy(neighbors: str, groups: int | None, rows: int | None = None) -> Policy:
-    unit = {"unit": "who", "max_rows": rows or groups, "max_groups": groups} if groups or rows else {}
+    unit = (
+        {"unit": "who", "max_rows": rows or groups, "max_groups": groups} if groups or rows else {}
+    )
     columns = {"key": {"keys": "discover"}}
-    return Policy(source="x.csv", epsilon=1, delta="0.05", neighbors=neighbors, columns=columns, **unit)
+    return Policy(
+        source="x.csv", epsilon=1, delta="0.05", neighbors=neighbors, columns=columns, **unit
+    )
 
 
 def law(counts: Counter[str], rule: Keeping) -> dict[frozenset[str], arb]:
@@ -107,7 +117,9 @@ def law(counts: Counter[str], rule: Keeping) -> dict[frozenset[str], arb]:
     return found
 
 
-def divergence(one: dict[frozenset[str], arb], other: dict[frozenset[str], arb], epsilon: Fraction) -> arb:
+def divergence(
+    one: dict[frozenset[str], arb], other: dict[frozenset[str], arb], epsilon: Fraction
+) -> arb:
     """The largest P(S) − e^ε·P′(S) over all sets S of outcomes."""
     growth = ball(epsilon).exp()
     gaps = (one[told] - growth * other[told] for told in one)
@@ -115,15 +127,20 @@ def divergence(one: dict[frozenset[str], arb], other: dict[frozenset[str], arb],
 
 
 def neighbours(relation: str, limit: int) -> Iterator[tuple[Counter[str], Counter[str]]]:
-    """Numbers of units of each key, without and with one unit that has up to `limit` of them, or with one replaced."""
-    units = [frozenset(some) for size in range(limit + 1) for some in itertools.combinations(KEYS, size)]
+    """Numbers of units of each key, without and with one unit that has up to `limit` of them, or
+    with one replaced.
+    """
+    units = [
+        frozenset(some) for size in range(limit + 1) for some in itertools.combinations(KEYS, size)
+    ]
     for counts in itertools.product(range(4), repeat=len(KEYS)):
         before = Counter(dict(zip(KEYS, counts, strict=True)))
         if relation == "add-remove":
             yield from ((before, before + Counter(unit)) for unit in units)
         else:
             yield from (
-                (before + Counter(one), before + Counter(other)) for one, other in itertools.combinations(units, 2)
+                (before + Counter(one), before + Counter(other))
+                for one, other in itertools.combinations(units, 2)
             )
 
 
@@ -138,7 +155,9 @@ def worst(relation: str, groups: int | None, rule: Keeping) -> arb:
         return laws[name]
 
     pairs = [(known(one), known(other)) for one, other in neighbours(relation, limit)]
-    both = (divergence(*pair, EPSILON) for one, other in pairs for pair in ((one, other), (other, one)))
+    both = (
+        divergence(*pair, EPSILON) for one, other in pairs for pair in ((one, other), (other, one))
+    )
     return max(both, key=lambda one: float(one.mid()))
 
 
@@ -167,7 +186,9 @@ def test_a_rule_that_forgets_how_many_keys_a_unit_moves_is_caught(relation):
         ("change-one", 3, 5, 2, 12),
     ],
 )
-def test_epsilon_and_delta_are_shared_by_columns_keys_and_both_ends_of_a_move(relation, groups, rows, columns, parts):
+def test_epsilon_and_delta_are_shared_by_columns_keys_and_both_ends_of_a_move(
+    relation, groups, rows, columns, parts
+):
     rule = rule_of(policy(relation, groups, rows), columns, EPSILON, DELTA)
     assert (rule.epsilon, rule.delta) == (EPSILON / parts, DELTA / parts)
 
@@ -175,14 +196,20 @@ def test_epsilon_and_delta_are_shared_by_columns_keys_and_both_ends_of_a_move(re
 # The engine.
 
 ROWS = st.lists(
-    st.tuples(st.sampled_from(["u", "v", "w", None]), st.sampled_from(["a", "b", "c", "d", "", "a|b", "é", None])),
+    st.tuples(
+        st.sampled_from(["u", "v", "w", None]),
+        st.sampled_from(["a", "b", "c", "d", "", "a|b", "é", None]),
+    ),
     max_size=25,
 )
 
 
 def counted(rows: list[tuple[str | None, str | None]], limit: int) -> dict[str | int, int]:
     table = pa.table(
-        {"who": pa.array([r[0] for r in rows], pa.string()), "key": pa.array([r[1] for r in rows], pa.string())}
+        {
+            "who": pa.array([r[0] for r in rows], pa.string()),
+            "key": pa.array([r[1] for r in rows], pa.string()),
+        }
     )
     return DuckDB(table).discover(Column("key", "text"), "who", limit).reveal()
 
@@ -191,7 +218,10 @@ def counted(rows: list[tuple[str | None, str | None]], limit: int) -> dict[str |
 @given(rows=ROWS, limit=st.integers(1, 3), unit=st.sampled_from("uvw"))
 @example(rows=[("u", "a"), ("u", "a"), ("u", "b")], limit=3, unit="u")
 def test_a_unit_counts_once_in_at_most_the_allowed_number_of_keys(rows, limit, unit):
-    with_unit, without = counted(rows, limit), counted([row for row in rows if row[0] != unit], limit)
+    with_unit, without = (
+        counted(rows, limit),
+        counted([row for row in rows if row[0] != unit], limit),
+    )
     moved = {key: with_unit.get(key, 0) - without.get(key, 0) for key in {*with_unit, *without}}
     own = {key for who, key in rows if who == unit and key is not None}
     assert all(move in (0, 1) for move in moved.values())

@@ -1,4 +1,6 @@
-"""Two columns of keys are equal, have one digest and one text, if and only if their lists are equal."""
+"""Two columns of keys are equal, have one digest and one text, if and only if their lists are
+equal.
+"""
 
 from datetime import datetime
 from fractions import Fraction
@@ -9,7 +11,11 @@ from hypothesis import strategies as st
 from discreet.ask.keys.column import Keys
 
 texts = st.lists(st.text(st.sampled_from("ab/1é\u0301 \0"), max_size=3), max_size=25)
-whole = st.lists(st.integers(-3, 3) | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63]), min_size=1, max_size=25)
+whole = st.lists(
+    st.integers(-3, 3) | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63]),
+    min_size=1,
+    max_size=25,
+)
 fractions = st.lists(st.fractions(-2, 2, max_denominator=3), min_size=1, max_size=25)
 dates = st.lists(st.datetimes(datetime(2020, 1, 1), datetime(2020, 1, 2)), min_size=1, max_size=3)  # noqa: DTZ001
 truths = st.lists(st.booleans(), min_size=1, max_size=3)

@@ -1,11 +1,13 @@
-"""Law: between neighbours, the moves of all integers of a call, each in the scale of its noise, add up to at most ε.
+"""Law: between neighbours, the moves of all integers of a call, each in the scale of its noise, add
+up to at most ε.
 
     sup over neighbours x, x′ of Σᵢ |Tᵢ(x) − Tᵢ(x′)| / bᵢ ≤ ε     in exact fractions, through the public functions
 
-All data sets of at most 3 people on small grids and all their neighbours, both relations; then random columns with all
-that can be in one (NaN, None, ±inf, −0.0, subnormals, 1e308, huge integers, words), and the attacks on sums of floats.
-Scales, steps, shapes and types are the same on both sides. Where the design says so the bound is reached, so that the
-noise is not too large either. Controls: scales that are a little too small must break the law.
+All data sets of at most 3 people on small grids and all their neighbours, both relations; then
+random columns with all that can be in one (NaN, None, ±inf, −0.0, subnormals, 1e308, huge integers,
+words), and the attacks on sums of floats. Scales, steps, shapes and types are the same on both
+sides. Where the design says so the bound is reached, so that the noise is not too large either.
+Controls: scales that are a little too small must break the law.
 """
 
 import math
@@ -91,8 +93,8 @@ REACHED = {
 
 
 COMPOSED = ["three quantiles", "summary"]
-"""Releases of several designs, each of which is the only design of another call: new is only that their costs add up,
-for which the data sets of one small grid are enough."""
+"""Releases of several designs, each of which is the only design of another call: new is only that
+their costs add up, for which the data sets of one small grid are enough."""
 
 
 def uneven(bounds: tuple[Any, Any]) -> list[float]:
@@ -112,7 +114,9 @@ MISSING = -100
 """Stands for a missing value among whole numbers."""
 
 
-def neighbours(people: tuple[int, ...], values: list[int], relation: str) -> Iterator[tuple[int, ...]]:
+def neighbours(
+    people: tuple[int, ...], values: list[int], relation: str
+) -> Iterator[tuple[int, ...]]:
     for index in range(len(people)):
         others = people[:index] + people[index + 1 :]
         if relation == "add-remove":
@@ -122,9 +126,17 @@ def neighbours(people: tuple[int, ...], values: list[int], relation: str) -> Ite
 
 
 def worst_loss(
-    name: str, values: range, relation: str, sizes: range, epsilon: Fraction = EPSILON, *, nullable: bool = False
+    name: str,
+    values: range,
+    relation: str,
+    sizes: range,
+    epsilon: Fraction = EPSILON,
+    *,
+    nullable: bool = False,
 ) -> Fraction:
-    """The largest cost over all data sets of these sizes and all their neighbours; `nullable` ones have holes, too."""
+    """The largest cost over all data sets of these sizes and all their neighbours; `nullable` ones
+    have holes, too.
+    """
     records: dict[tuple[int, ...], Record] = {}
     possible = [MISSING, *values] if nullable else list(values)
 
@@ -133,7 +145,9 @@ def worst_loss(
             column = np.array(people, np.int8)
             masked = np.ma.MaskedArray(column, column == MISSING) if nullable else column
             records[people] = recorded(
-                lambda: ALL[name](masked, bounds=(values[0], values[-1]), epsilon=epsilon, neighbors=relation)
+                lambda: ALL[name](
+                    masked, bounds=(values[0], values[-1]), epsilon=epsilon, neighbors=relation
+                )
             )
         return records[people]
 
@@ -146,7 +160,9 @@ def worst_loss(
     return max(record(people).loss(record(other)) for people, other in pairs)
 
 
-@pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
+@pytest.mark.parametrize(
+    ("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)]
+)
 def test_all_small_data_sets_cost_at_most_epsilon(name, relation):
     sizes = range(2, 4) if name in CHANGE_ONE_ONLY else range(1, 4)
     for values in [range(-1, 3)] if name in COMPOSED else [range(2), range(-1, 3), range(3, 8)]:
@@ -155,7 +171,9 @@ def test_all_small_data_sets_cost_at_most_epsilon(name, relation):
         assert worst_loss(name, values, relation, range(2, 3)) <= EPSILON
 
 
-@pytest.mark.parametrize(("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)])
+@pytest.mark.parametrize(
+    ("name", "relation"), [(name, relation) for name in ALL for relation in relations_of(name)]
+)
 def test_all_small_data_sets_with_missing_values_cost_at_most_epsilon(name, relation):
     sizes = range(2, 4) if name in CHANGE_ONE_ONLY else range(1, 4)
     for values in [range(2)] if name in COMPOSED else [range(2), range(-1, 3)]:
@@ -166,14 +184,19 @@ def test_all_small_data_sets_with_missing_values_cost_at_most_epsilon(name, rela
 
 @pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.parametrize(
-    ("name", "relation"), [(name, relation) for name, reached in REACHED.items() for relation in reached]
+    ("name", "relation"),
+    [(name, relation) for name, reached in REACHED.items() for relation in reached],
 )
 def test_the_bound_is_reached_where_the_design_says_so(name, relation, nullable):
-    assert worst_loss(name, range(5), relation, range(1, 4 - nullable), nullable=nullable) == EPSILON
+    assert (
+        worst_loss(name, range(5), relation, range(1, 4 - nullable), nullable=nullable) == EPSILON
+    )
 
 
 def test_a_private_number_of_values_that_is_taken_for_public_is_caught():
-    """The control: holes in a column that is taken for one without them; their number is opened as it is."""
+    """The control: holes in a column that is taken for one without them; their number is opened as
+    it is.
+    """
     rows = [np.ma.MaskedArray([100, 100], [False, hole]) for hole in (False, True)]
     used: list[int] = []
     real = moments.public_count
@@ -189,17 +212,32 @@ def test_a_private_number_of_values_that_is_taken_for_public_is_caught():
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("textbook")])
 def test_the_textbook_spends_all_of_epsilon_but_for_rounding(name):
     for relation in relations_of(name):
-        if (name, relation) not in (("textbook mean", "add-remove"), ("textbook median", "add-remove")):
-            assert worst_loss(name, range(5), relation, range(3, 4)) > EPSILON * (1 - Fraction(1, 2**17))
+        if (name, relation) not in (
+            ("textbook mean", "add-remove"),
+            ("textbook median", "add-remove"),
+        ):
+            assert worst_loss(name, range(5), relation, range(3, 4)) > EPSILON * (
+                1 - Fraction(1, 2**17)
+            )
 
 
-CHOICES = ["median", "median without a bracket", "quantile", "three quantiles", "min", "max", "summary"]
+CHOICES = [
+    "median",
+    "median without a bracket",
+    "quantile",
+    "three quantiles",
+    "min",
+    "max",
+    "summary",
+]
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_cost_at_most_epsilon_where_their_ranks_lie_among_the_people(name, relation):
-    """At a large ε, brackets and extremes aim at ranks within a data set of four, so that both sides are reached."""
+    """At a large ε, brackets and extremes aim at ranks within a data set of four, so that both
+    sides are reached.
+    """
     for epsilon in [40] if name in COMPOSED else [6, 15, 40]:
         loss = worst_loss(name, range(4), relation, range(1, 5), Fraction(epsilon))
         assert loss <= epsilon
@@ -210,10 +248,16 @@ def test_choices_cost_at_most_epsilon_where_their_ranks_lie_among_the_people(nam
 def test_a_column_of_truth_values_costs_epsilon():
     for call, relation in product((discreet.count, discreet.proportion), RELATIONS):
         record = {
-            people: recorded(lambda c=call, p=people, r=relation: c(np.array(p), epsilon=EPSILON, neighbors=r))
+            people: recorded(
+                lambda c=call, p=people, r=relation: c(np.array(p), epsilon=EPSILON, neighbors=r)
+            )
             for people in [(True, False), (False, False), (True,), (False,)]
         }
-        larger, smaller = ((True, False), (False, False)) if relation == "change-one" else ((True, False), (False,))
+        larger, smaller = (
+            ((True, False), (False, False))
+            if relation == "change-one"
+            else ((True, False), (False,))
+        )
         assert record[larger].loss(record[smaller]) == EPSILON
 
 
@@ -223,22 +267,35 @@ DESIGNS = {
     "lone": ("change-one", lambda a, _: [a], terms.lone_scales),
     "pair": ("add-remove", lambda a, r: moments.pair_totals(1, a, r), terms.pair_scales),
     "joint": ("change-one", lambda a, r: moments.joint_totals(a, a * a, r), terms.joint_scales),
-    "Bernstein": ("add-remove", lambda a, r: moments.bernstein_totals(1, a, a * a, r), terms.bernstein_scales),
+    "Bernstein": (
+        "add-remove",
+        lambda a, r: moments.bernstein_totals(1, a, a * a, r),
+        terms.bernstein_scales,
+    ),
     "centred": ("either", lambda a, r: moments.centred_totals(1, a, r), terms.centred_scales),
-    "squares": ("either", lambda a, r: moments.centred_square_totals(1, a, a * a, r), terms.centred_square_scales),
+    "squares": (
+        "either",
+        lambda a, r: moments.centred_square_totals(1, a, a * a, r),
+        terms.centred_square_scales,
+    ),
 }
-"""Between two values that count (change-one), between a value and none (add-remove), or between any of these."""
+"""Between two values that count (change-one), between a value and none (add-remove), or between any
+of these.
+"""
 
 
 def design_loss(name: str, width: int, shrink: Fraction = Fraction(1)) -> Fraction:
-    """The largest cost on a grid of this width; the totals are sums over units, so that one unit is enough."""
+    """The largest cost on a grid of this width; the totals are sums over units, so that one unit is
+    enough.
+    """
     relation, totals, scales = DESIGNS[name]
     found = [totals(a, width) for a in range(width + 1)]
     nobody = [[0] * len(found[0])]
     others = {"change-one": found, "add-remove": nobody, "either": [*found, *nobody]}[relation]
     divisors = [scale * shrink for scale in scales(width, EPSILON)]
     common = math.lcm(*(scale.numerator for scale in divisors))
-    weights = [int(common / scale) for scale in divisors]  # whole numbers, so that no fraction is added up
+    # whole numbers, so that no fraction is added up
+    weights = [int(common / scale) for scale in divisors]
     losses = (
         sum(abs(one - two) * weight for one, two, weight in zip(mine, theirs, weights, strict=True))
         for mine, theirs in product(found, others)
@@ -270,7 +327,9 @@ def test_totals_add_up_over_units():
             (moments.joint_totals(total, squared, width), DESIGNS["joint"]),
             (moments.bernstein_totals(n, total, squared, width), DESIGNS["Bernstein"]),
         ):
-            assert whole == [sum(part) for part in zip(*(each(one, width) for one in a), strict=True)]
+            assert whole == [
+                sum(part) for part in zip(*(each(one, width) for one in a), strict=True)
+            ]
 
 
 # Large totals are rounded to a public step before the noise.
@@ -305,12 +364,18 @@ def test_rounded_totals_cost_at_most_epsilon_at_every_edge(name):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(1, 2**60), min_size=1, max_size=3), st.fractions(Fraction(1, 10**6), 10**4))
+@given(
+    st.lists(st.integers(1, 2**60), min_size=1, max_size=3), st.fractions(Fraction(1, 10**6), 10**4)
+)
 def test_the_scale_of_rounded_totals_is_rounded_up(widths, epsilon):
-    """By a millionth of a step at most; a scale rounded down would break the proof, though hardly the law."""
+    """By a millionth of a step at most; a scale rounded down would break the proof, though hardly
+    the law.
+    """
     scales = [width / epsilon for width in widths]
     found = recorded(lambda: mechanism.noisy_sums(Exact([0] * len(scales)), scales, epsilon)).answer
-    theta = sum(Fraction(one.step, width) for one, width in zip(found, widths, strict=True) if one.step > 1)
+    theta = sum(
+        Fraction(one.step, width) for one, width in zip(found, widths, strict=True) if one.step > 1
+    )
     for one, scale in zip(found, scales, strict=True):
         assert 0 <= one.scale - scale / (1 - theta) / one.step < Fraction(1, 2**20)
 
@@ -379,35 +444,63 @@ STRANGE = st.sampled_from(
         {},
     ]
 )
-NUMBERS = st.floats() | st.integers(-(10**20), 10**20) | st.sampled_from([0, 1, 0.5, 100, 101.0, 2.0**40, 1e300])
+NUMBERS = (
+    st.floats()
+    | st.integers(-(10**20), 10**20)
+    | st.sampled_from([0, 1, 0.5, 100, 101.0, 2.0**40, 1e300])
+)
 LISTS = st.lists(NUMBERS | STRANGE, min_size=2, max_size=8)
 TYPED = st.one_of(
     st.lists(st.floats(width=64), min_size=2, max_size=8).map(lambda x: np.array(x, np.float64)),
     st.lists(st.floats(width=32), min_size=2, max_size=8).map(lambda x: np.array(x, np.float32)),
     st.lists(st.floats(width=16), min_size=2, max_size=8).map(lambda x: np.array(x, np.float16)),
-    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=8).map(lambda x: np.array(x, np.int64)),
-    st.lists(st.integers(0, 2**64 - 1), min_size=2, max_size=8).map(lambda x: np.array(x, np.uint64)),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=8).map(
+        lambda x: np.array(x, np.int64)
+    ),
+    st.lists(st.integers(0, 2**64 - 1), min_size=2, max_size=8).map(
+        lambda x: np.array(x, np.uint64)
+    ),
     st.lists(st.integers(-128, 127), min_size=2, max_size=8).map(lambda x: np.array(x, np.int8)),
     st.lists(st.booleans(), min_size=2, max_size=8).map(np.array),
 )
-BOUNDS = [(0, 1), (0, 120), ("0.1", "0.9"), (-1e140, 3e140), ("1e-140", "2e-140"), (100, 101), (2**40, 2**40 + 1)]
+BOUNDS = [
+    (0, 1),
+    (0, 120),
+    ("0.1", "0.9"),
+    (-1e140, 3e140),
+    ("1e-140", "2e-140"),
+    (100, 101),
+    (2**40, 2**40 + 1),
+]
 EVERY = [(name, relation) for name in ALL for relation in relations_of(name)]
 
 
 def changed(column: Any, index: int, other: Any, relation: str) -> Any:
-    """The neighbour without, or with another, value at this place; a list stays a list, an array an array."""
+    """The neighbour without, or with another, value at this place; a list stays a list, an array an
+    array.
+    """
     items = list(column)
     items[index : index + 1] = [] if relation == "add-remove" else [other]
     return items if isinstance(column, list) else np.array(items, column.dtype)
 
 
 def shape(answer: Any) -> Any:
-    """All of a release that must not depend on the data, but for n under change-one, which is the same there."""
+    """All of a release that must not depend on the data, but for n under change-one, which is the
+    same there.
+    """
     if isinstance(answer, discreet.Releases):
         return {name: shape(part) for name, part in answer.items()}
     value = answer.value
     kind = (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
-    return type(answer), kind, answer.step, answer.scale, answer.sensitivity, answer.note, answer.statistic
+    return (
+        type(answer),
+        kind,
+        answer.step,
+        answer.scale,
+        answer.sensitivity,
+        answer.note,
+        answer.statistic,
+    )
 
 
 @settings(max_examples=250, deadline=None)  # `tests/neighbours` searches columns like these, too
@@ -418,7 +511,11 @@ def test_no_unit_of_any_column_costs_more_than_epsilon(data):
     bounds = data.draw(st.sampled_from(BOUNDS))
     missing = data.draw(st.sampled_from([None, 0, 1e6, "0.3"])) if name in CALLS else None
     index = data.draw(st.integers(0, len(column) - 1))
-    pick = data.draw(LISTS)[0] if isinstance(column, list) else column[data.draw(st.integers(0, len(column) - 1))]
+    pick = (
+        data.draw(LISTS)[0]
+        if isinstance(column, list)
+        else column[data.draw(st.integers(0, len(column) - 1))]
+    )
     given = {"bounds": bounds, "epsilon": EPSILON, "neighbors": relation}
     given |= {} if missing is None else {"missing": missing}
     call = ALL[name]
@@ -433,7 +530,11 @@ def test_no_unit_of_any_column_costs_more_than_epsilon(data):
 def test_any_order_of_rows_gives_the_same_integers(data):
     name, relation = data.draw(st.sampled_from(EVERY))
     column = data.draw(LISTS)
-    given = {"bounds": data.draw(st.sampled_from(BOUNDS)), "epsilon": EPSILON, "neighbors": relation}
+    given = {
+        "bounds": data.draw(st.sampled_from(BOUNDS)),
+        "epsilon": EPSILON,
+        "neighbors": relation,
+    }
     here = recorded(lambda: ALL[name](column, **given))
     there = recorded(lambda: ALL[name](data.draw(st.permutations(column)), **given))
     assert here.loss(there) == 0
@@ -446,8 +547,12 @@ def test_whether_a_value_is_missing_does_not_move_the_grid(maker, relation):
     module = pytest.importorskip(maker.partition(" ")[0])
     make = {
         "polars": lambda items, kind: module.Series(items, dtype=getattr(module, kind)),
-        "pyarrow": lambda items, kind: module.array(items, getattr(module, {"Boolean": "bool_"}.get(kind, "int64"))()),
-        "pandas": lambda items, kind: module.Series(items, dtype={"Boolean": "boolean"}.get(kind, "Int64")),
+        "pyarrow": lambda items, kind: module.array(
+            items, getattr(module, {"Boolean": "bool_"}.get(kind, "int64"))()
+        ),
+        "pandas": lambda items, kind: module.Series(
+            items, dtype={"Boolean": "boolean"}.get(kind, "Int64")
+        ),
         "pandas arrow": lambda items, kind: module.Series(
             items, dtype=f"{ {'Boolean': 'bool'}.get(kind, 'int64') }[pyarrow]"
         ),
@@ -455,7 +560,11 @@ def test_whether_a_value_is_missing_does_not_move_the_grid(maker, relation):
     for name in ("sum", "median", "count", "proportion", "summary"):
         for kind, full in (("Int64", [1, 0, 1]), ("Boolean", [True, False, True])):
             records = [
-                recorded(lambda x=x, n=name: ALL[n](x, bounds=(0, 4), epsilon=EPSILON, neighbors=relation))
+                recorded(
+                    lambda x=x, n=name: ALL[n](
+                        x, bounds=(0, 4), epsilon=EPSILON, neighbors=relation
+                    )
+                )
                 for x in (make(full, kind), make([*full[:2], None], kind))
             ]
             if relation == "change-one":
@@ -483,7 +592,9 @@ def test_the_rounding_set_moves_the_sum_by_no_more_than_its_claim(p, relation):
 
 
 def test_repeated_rounding_in_short_floats_moves_nothing():
-    """Half of 2¹⁷ values of float32 are 1, the others pull a running sum up at every rounding: 257 times the claim."""
+    """Half of 2¹⁷ values of float32 are 1, the others pull a running sum up at every rounding: 257
+    times the claim.
+    """
     m, k = 2**16, 23
     push = m / 2**k
     pulls = np.tile(np.array([push * (0.5 + 2.0**-k), -push * (0.5 - 2.0**-k)], np.float32), m // 2)
@@ -521,11 +632,18 @@ def test_long_columns_have_the_same_integers_as_their_parts(relation):
 
 
 def test_a_scale_that_is_rounded_down_is_caught():
-    """The control of the whole harness: the same events with scales a millionth smaller cost more than ε."""
+    """The control of the whole harness: the same events with scales a millionth smaller cost more
+    than ε.
+    """
     given = {"bounds": (0, 4), "epsilon": EPSILON}
-    here, there = (recorded(lambda x=x: discreet.mean(np.array(x), **given)) for x in ([0, 0], [0, 4]))
+    here, there = (
+        recorded(lambda x=x: discreet.mean(np.array(x), **given)) for x in ([0, 0], [0, 4])
+    )
     smaller = [
-        replace(event, public=("sums", tuple(scale * Fraction(999_999, 10**6) for scale in event.public[1])))
+        replace(
+            event,
+            public=("sums", tuple(scale * Fraction(999_999, 10**6) for scale in event.public[1])),
+        )
         for event in here.events
     ]
     assert here.loss(there) == EPSILON

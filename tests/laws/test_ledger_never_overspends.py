@@ -7,7 +7,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from discreet import BudgetExceeded, InvalidParameter
 from ledgers import UNIT, postgresql_place, sqlite_place
@@ -52,7 +58,9 @@ class AgainstFractions(RuleBasedStateMachine):
     def teardown(self):
         self.ledger.close()
 
-    @rule(query=names, epsilon=epsilons, analyst=analysts, version=st.sampled_from([None, "1", "2"]))
+    @rule(
+        query=names, epsilon=epsilons, analyst=analysts, version=st.sampled_from([None, "1", "2"])
+    )
     def spend_anew(self, query, epsilon, analyst, version):
         self.count += 1
         self.ask(f"r{self.count}", (query, epsilon, analyst, version))
@@ -105,7 +113,9 @@ class AgainstFractions(RuleBasedStateMachine):
             expected = None
         else:
             fits = self.spent + cost(epsilon) <= self.total
-            fits = fits and (analyst is None or self.used[analyst] + cost(epsilon) <= self.shares[analyst])
+            fits = fits and (
+                analyst is None or self.used[analyst] + cost(epsilon) <= self.shares[analyst]
+            )
             expected = None if fits else BudgetExceeded
         if expected is not None:
             with pytest.raises(expected):

@@ -1,4 +1,6 @@
-"""Every line of `sensitivity` as a law: all small data sets and random larger ones try to exceed it, and reach it."""
+"""Every line of `sensitivity` as a law: all small data sets and random larger ones try to exceed
+it, and reach it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from discreet.calibrate import sensitivity
 
 Data = tuple[Fraction, ...]
 Statistic = Callable[[Data, Fraction, Fraction], list[Fraction]]
-"""All values that the statistic may have: several where there are too few units and any value would do."""
+"""All values that the statistic may have: several where there are too few units and any value would
+do.
+"""
 
 RELATIONS = ("change-one", "add-remove")
 GRIDS = [(0, 1, 2), (-3, -1, 1), (-1, 0, 4), (2, 3, 5)]
@@ -44,7 +48,10 @@ def std_of(sample: bool) -> Statistic:
     variance = variance_of(sample)
 
     def std(data: Data, low: Fraction, high: Fraction) -> list[Fraction]:
-        return [Fraction(math.isqrt(math.floor(v * DIGITS**2)), DIGITS) for v in variance(data, low, high)]
+        return [
+            Fraction(math.isqrt(math.floor(v * DIGITS**2)), DIGITS)
+            for v in variance(data, low, high)
+        ]
 
     return std
 
@@ -75,19 +82,27 @@ QUARTILES = [Fraction(k, 4) for k in range(5)]
 BY_N: dict[str, tuple[Statistic, Callable[..., Fraction]]] = {
     "mean": (mean, sensitivity.mean),
     "variance": (variance_of(False), sensitivity.variance),
-    "sample variance": (variance_of(True), lambda **given: sensitivity.variance(sample=True, **given)),
+    "sample variance": (
+        variance_of(True),
+        lambda **given: sensitivity.variance(sample=True, **given),
+    ),
     "std": (std_of(False), sensitivity.std),
     "sample std": (std_of(True), lambda **given: sensitivity.std(sample=True, **given)),
     "median": (median, sensitivity.median),
     "sum": (total, without_n(sensitivity.sum)),
     "min": (quantile_of(Fraction(0)), without_n(sensitivity.min)),
     "max": (quantile_of(Fraction(1)), without_n(sensitivity.max)),
-    **{f"quantile {q}": (quantile_of(q), without_n(partial(sensitivity.quantile, q))) for q in QUARTILES},
+    **{
+        f"quantile {q}": (quantile_of(q), without_n(partial(sensitivity.quantile, q)))
+        for q in QUARTILES
+    },
 }
 
 
 def pairs(grid: Data, units: int, relation: str) -> Iterator[tuple[Data, Data]]:
-    """All neighbours of which the larger has this many units; the order of the units does not matter."""
+    """All neighbours of which the larger has this many units; the order of the units does not
+    matter.
+    """
     for others in itertools.combinations_with_replacement(grid, units - 1):
         if relation == "add-remove":
             yield from ((others, (*others, x)) for x in grid)
@@ -101,13 +116,17 @@ def distance(f: Statistic, one: Data, other: Data, low: Fraction, high: Fraction
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", BY_N)
-def test_the_largest_move_of_all_small_data_sets_is_the_sensitivity(name: str, relation: str) -> None:
+def test_the_largest_move_of_all_small_data_sets_is_the_sensitivity(
+    name: str, relation: str
+) -> None:
     f, delta = BY_N[name]
     for values in GRIDS:
         grid = tuple(Fraction(value) for value in values)
         low, high = grid[0], grid[-1]
         moved = {
-            units: max(distance(f, one, other, low, high) for one, other in pairs(grid, units, relation))
+            units: max(
+                distance(f, one, other, low, high) for one, other in pairs(grid, units, relation)
+            )
             for units in range(1, 6)
         }
         for n in range(2 if "sample" in name and relation == "change-one" else 1, 6):
@@ -124,7 +143,9 @@ def test_the_largest_move_of_all_small_data_sets_is_the_sensitivity(name: str, r
 @pytest.mark.parametrize("name", BY_N)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_random_neighbours_stay_within_the_sensitivity(name: str, relation: str, data: st.DataObject) -> None:
+def test_random_neighbours_stay_within_the_sensitivity(
+    name: str, relation: str, data: st.DataObject
+) -> None:
     f, delta = BY_N[name]
     low, width = (
         data.draw(st.fractions(-100, 100, max_denominator=50)),
@@ -132,7 +153,9 @@ def test_random_neighbours_stay_within_the_sensitivity(name: str, relation: str,
     )
     high = low + width
     # half of the values at the bounds, where the worst cases are
-    value = st.sampled_from([low, high]) | st.integers(0, 1000).map(lambda part: low + width * Fraction(part, 1000))
+    value = st.sampled_from([low, high]) | st.integers(0, 1000).map(
+        lambda part: low + width * Fraction(part, 1000)
+    )
     others = tuple(data.draw(st.lists(value, min_size=1, max_size=12)))
     one = (*others, data.draw(value))
     other = others if relation == "add-remove" else (*others, data.draw(value))
@@ -143,7 +166,9 @@ def test_random_neighbours_stay_within_the_sensitivity(name: str, relation: str,
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bins", [1, 2, 3])
-def test_counts_proportions_and_histograms_move_by_exactly_their_sensitivity(bins: int, relation: str) -> None:
+def test_counts_proportions_and_histograms_move_by_exactly_their_sensitivity(
+    bins: int, relation: str
+) -> None:
     outside = bins  # a unit may be in no bin
 
     def counts(data: tuple[int, ...]) -> list[int]:
@@ -166,8 +191,14 @@ def test_a_median_moves_by_the_range_for_odd_n_and_by_half_of_it_for_even_n(n: i
     """The largest move among all data sets of four values."""
     low, high = Fraction(-3), Fraction(4)
     grid = (low, Fraction(1, 2), Fraction(2), high)
-    moved = max(distance(median, one, other, low, high) for one, other in pairs(grid, n, "change-one"))
-    assert moved == ((high - low) if n % 2 else (high - low) / 2) == sensitivity.median(n=n, bounds=(low, high))
+    moved = max(
+        distance(median, one, other, low, high) for one, other in pairs(grid, n, "change-one")
+    )
+    assert (
+        moved
+        == ((high - low) if n % 2 else (high - low) / 2)
+        == sensitivity.median(n=n, bounds=(low, high))
+    )
 
 
 def test_the_values_of_the_texts() -> None:
@@ -176,4 +207,6 @@ def test_the_values_of_the_texts() -> None:
     assert sensitivity.max(bounds=(0, 1)) == 1
     assert sensitivity.median(n=101, bounds=(0, 1)) == 1
     assert sensitivity.histogram(bins=3143) == 2
-    assert float(sensitivity.std(n=10**6, bounds=(0, 1))) == pytest.approx(1 / math.sqrt(10**6), rel=1e-6)
+    assert float(sensitivity.std(n=10**6, bounds=(0, 1))) == pytest.approx(
+        1 / math.sqrt(10**6), rel=1e-6
+    )

@@ -1,7 +1,9 @@
-"""No unit moves the integers that an engine fetches by more than its rows can: over all groups together, in L1.
+"""No unit moves the integers that an engine fetches by more than its rows can: over all groups
+together, in L1.
 
-With add-remove neighbours and at most max_rows rows each: rows and present 1 a row, totals the width of the grid,
-squares its square, cells 1, units 1 in each of max_groups groups. And any order of the rows gives the same integers.
+With add-remove neighbours and at most max_rows rows each: rows and present 1 a row, totals the
+width of the grid, squares its square, cells 1, units 1 in each of max_groups groups. And any order
+of the rows gives the same integers.
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ from hypothesis import strategies as st
 from discreet.ask import expression as ask
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import Cells, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    OnGrid,
+    Present,
+    Product,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 from discreet.engines.duckdb import DuckDB
 
 GRID = ValueGrid(exponent=-1, lower=-3, upper=6, exact=False)
@@ -37,9 +49,18 @@ row = st.tuples(
 def requests(draw: st.DrawFn) -> Request:
     value = OnGrid(X, GRID, draw(st.sampled_from([None, 0])))
     groups = [
-        Group("place", ask.Column("place", "text"), ("south", "north"), draw(st.sampled_from([None, "other"]))),
         Group(
-            "x", X, ("low", "high"), draw(st.sampled_from([None, "other"])), (Fraction(-3), Fraction(0), Fraction(3))
+            "place",
+            ask.Column("place", "text"),
+            ("south", "north"),
+            draw(st.sampled_from([None, "other"])),
+        ),
+        Group(
+            "x",
+            X,
+            ("low", "high"),
+            draw(st.sampled_from([None, "other"])),
+            (Fraction(-3), Fraction(0), Fraction(3)),
         ),
     ]
     return Request(
@@ -56,7 +77,12 @@ def requests(draw: st.DrawFn) -> Request:
         groups=tuple(groups[: draw(st.integers(0, 2))]),
         where=draw(
             st.sampled_from(
-                [None, ask.Comparison(">=", ask.Column("y", "number"), ask.Constant(Fraction(0), "number"))]
+                [
+                    None,
+                    ask.Comparison(
+                        ">=", ask.Column("y", "number"), ask.Constant(Fraction(0), "number")
+                    ),
+                ]
             )
         ),
         unit="who",
@@ -68,7 +94,10 @@ def requests(draw: st.DrawFn) -> Request:
 def table(rows):
     columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
     return pa.table(
-        {name: pa.array(column, kind) for (name, kind), column in zip(FIELDS.items(), columns, strict=True)}
+        {
+            name: pa.array(column, kind)
+            for (name, kind), column in zip(FIELDS.items(), columns, strict=True)
+        }
     )
 
 
@@ -92,12 +121,17 @@ def test_no_unit_moves_an_integer_by_more_than_its_rows_can(engine, rows, reques
     whole = engine(table(rows)).fetch(request_).reveal()
     for unit in {who for who, *_ in rows} - {None}:
         without = engine(table([one for one in rows if one[0] != unit])).fetch(request_).reveal()
-        assert all(moved <= bound for moved, bound in zip(moved(whole, without), bounds(request_), strict=True))
+        assert all(
+            moved <= bound
+            for moved, bound in zip(moved(whole, without), bounds(request_), strict=True)
+        )
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @given(
-    rows=st.lists(row, max_size=25).flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows))),
+    rows=st.lists(row, max_size=25).flatmap(
+        lambda rows: st.tuples(st.just(rows), st.permutations(rows))
+    ),
     request_=requests(),
 )
 @settings(max_examples=20, deadline=None)
@@ -129,12 +163,16 @@ def test_without_a_limit_the_same_unit_moves_far_more(engine):
     """The control: what the limit is for."""
     rows = [("a", 6.0, "north", 1)] * 50
     request = Request((Rows(),), unit="who")
-    assert moved(engine(table(rows)).fetch(request).reveal(), engine(table([])).fetch(request).reveal()) == [50]
+    assert moved(
+        engine(table(rows)).fetch(request).reveal(), engine(table([])).fetch(request).reveal()
+    ) == [50]
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 def test_the_choice_among_rows_does_not_favour_a_value(engine):
-    """Of 4,000 units with a 0 and a 3, each keeps one row: halves, within five deviations (false alarm below 10⁻⁶)."""
+    """Of 4,000 units with a 0 and a 3, each keeps one row: halves, within five deviations (false
+    alarm below 10⁻⁶).
+    """
     units = 4000
     rows = pa.table(
         {

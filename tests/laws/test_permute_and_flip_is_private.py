@@ -1,13 +1,15 @@
-"""Law: for every table of at most 5 people in 4 cells and every neighbour, no choice is more than e^ε times as likely.
+"""Law: for every table of at most 5 people in 4 cells and every neighbour, no choice is more than
+e^ε times as likely.
 
-All tables, all neighbours, both relations; the gaps and rates of quantiles (one rate, two rates) and of absolute ranks
-(minimum, maximum). Probabilities come from the closed form, a sum over all sets of survivors, in 50 digits:
+All tables, all neighbours, both relations; the gaps and rates of quantiles (one rate, two rates)
+and of absolute ranks (minimum, maximum). Probabilities come from the closed form, a sum over all
+sets of survivors, in 50 digits:
 
     P(v) = p(v) · Σ over S ⊆ others of Π_{S} p · Π_{others∖S} (1−p) / (|S|+1)
 
-The bound is reached where one side spends everything, so the margin is 10⁻³⁰ of ε; 4 cells with even rates reach 68 to
-83 % of it. Controls: rates calibrated to the sensitivity instead of the range, the whole ε for each side, and one side
-1 % too steep must break the law.
+The bound is reached where one side spends everything, so the margin is 10⁻³⁰ of ε; 4 cells with
+even rates reach 68 to 83 % of it. Controls: rates calibrated to the sensitivity instead of the
+range, the whole ε for each side, and one side 1 % too steep must break the law.
 """
 
 from collections.abc import Callable, Iterator
@@ -75,7 +77,10 @@ def rank_gaps(records_above: Fraction) -> Gaps:
     def gaps(table: Table) -> list[tuple[Fraction, Fraction]]:
         above = [sum(table[cell + 1 :]) for cell in range(CELLS)]
         return [
-            (max(Fraction(0), records_above - above[cell] - table[cell]), max(Fraction(0), above[cell] - records_above))
+            (
+                max(Fraction(0), records_above - above[cell] - table[cell]),
+                max(Fraction(0), above[cell] - records_above),
+            )
             for cell in range(CELLS)
         ]
 
@@ -108,7 +113,9 @@ def law(exponents: tuple[Fraction, ...]) -> tuple[Decimal, ...]:
 known_unit = cache(common_unit)
 
 
-def choice_law(table: Table, gaps: Gaps, over_rate: Fraction, under_rate: Fraction) -> tuple[Decimal, ...]:
+def choice_law(
+    table: Table, gaps: Gaps, over_rate: Fraction, under_rate: Fraction
+) -> tuple[Decimal, ...]:
     unit, over_times, under_times = known_unit(over_rate, under_rate)
     exponents = [over_times * over + under_times * under for over, under in gaps(table)]
     least = min(exponents)
@@ -135,7 +142,9 @@ def within(loss: Decimal, epsilon: Fraction) -> bool:
         return loss <= decimal(epsilon) * (1 + Decimal(10) ** -30)
 
 
-def quantile_rates(quantile: Fraction, epsilon: Fraction, relation: str) -> list[tuple[Fraction, Fraction]]:
+def quantile_rates(
+    quantile: Fraction, epsilon: Fraction, relation: str
+) -> list[tuple[Fraction, Fraction]]:
     """One rate for both sides, then the most extreme pairs of rates that the calibration admits."""
     if relation == "change-one":
         shares = [Fraction(1, 2), Fraction(7, 10), Fraction(1, 100), Fraction(1)]
@@ -169,7 +178,9 @@ def handicapped(gaps: Gaps, handicap: Callable[[Table, int], Fraction]) -> Gaps:
     """Gaps with a handicap more; it is added to overshoot, as both sides have one rate."""
 
     def added(table: Table) -> list[tuple[Fraction, Fraction]]:
-        return [(over + handicap(table, cell), under) for cell, (over, under) in enumerate(gaps(table))]
+        return [
+            (over + handicap(table, cell), under) for cell, (over, under) in enumerate(gaps(table))
+        ]
 
     return added
 
@@ -188,10 +199,14 @@ def test_handicaps_of_cells_cost_nothing_unless_they_depend_on_the_data(quantile
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("records_above", [Fraction(1, 2), Fraction(1), Fraction(5, 2), Fraction(4), Fraction(9)])
+@pytest.mark.parametrize(
+    "records_above", [Fraction(1, 2), Fraction(1), Fraction(5, 2), Fraction(4), Fraction(9)]
+)
 def test_absolute_ranks_are_private_also_where_fewer_people_exist(records_above, epsilon, relation):
     for share in (Fraction(7, 10), Fraction(1, 2), Fraction(1, 5)):
-        loss = worst_loss(rank_gaps(records_above), share * epsilon, epsilon - share * epsilon, relation)
+        loss = worst_loss(
+            rank_gaps(records_above), share * epsilon, epsilon - share * epsilon, relation
+        )
         assert within(loss, epsilon)
 
 
@@ -212,10 +227,17 @@ def test_control_rates_too_high_break_the_law(epsilon, relation):
         "the largest value, 1 % up": (rank_gaps(Fraction(0)), Fraction(0), one_percent_up),
         "the smallest value, 1 % up": (quantile_gaps(Fraction(0)), one_percent_up, Fraction(0)),
     }
-    missed = [name for name, control in controls.items() if within(worst_loss(*control, relation), epsilon)]
+    missed = [
+        name
+        for name, control in controls.items()
+        if within(worst_loss(*control, relation), epsilon)
+    ]
     assert missed == []
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_bound_is_reached_where_one_side_spends_everything(relation):
-    assert not within(worst_loss(rank_gaps(Fraction(0)), Fraction(0), Fraction(1), relation), Fraction(9999, 10000))
+    assert not within(
+        worst_loss(rank_gaps(Fraction(0)), Fraction(0), Fraction(1), relation),
+        Fraction(9999, 10000),
+    )

@@ -1,8 +1,9 @@
-"""A profile loses at most ε, whatever one unit does: it comes, goes or is replaced, with any rows and any values.
+"""A profile loses at most ε, whatever one unit does: it comes, goes or is replaced, with any rows
+and any values.
 
-The counts that an engine hands to the noise are compared on two neighbours; with discrete Laplace noise of scale b on
-each, the loss is Σ |Δcount|/b, exactly, and what is left of the record may not depend on the data. The losses of some
-pairs reach ε: a smaller Δ would be caught.
+The counts that an engine hands to the noise are compared on two neighbours; with discrete Laplace
+noise of scale b on each, the loss is Σ |Δcount|/b, exactly, and what is left of the record may not
+depend on the data. The losses of some pairs reach ε: a smaller Δ would be caught.
 """
 
 import itertools
@@ -24,11 +25,32 @@ from studies import Paper
 
 EPSILON = Fraction(3, 5)
 RELATIONS = ["change-one", "add-remove"]
-NUMBERS = [None, 0.0, -0.0, 1.0, 1.5, 2.0, -1.0, -3.0, 7.9, 2.0**70, -(2.0**70), 1e-300, float("nan"), float("inf")]
+NUMBERS = [
+    None,
+    0.0,
+    -0.0,
+    1.0,
+    1.5,
+    2.0,
+    -1.0,
+    -3.0,
+    7.9,
+    2.0**70,
+    -(2.0**70),
+    1e-300,
+    float("nan"),
+    float("inf"),
+]
 WHOLES = [None, 0, 1, -1, 2, 5, 2**63 - 1, -(2**63), 2**53 + 1]
 TEXTS = [None, "", "x", " 4 ", "1,5", "-2", "1e400", "n/a", "0"]
-COLUMNS = {"real": {}, "whole": {}, "text": {"type": "number", "trim": True, "decimal": ",", "missing_values": ["n/a"]}}
-TYPES = pa.schema([("who", pa.string()), ("real", pa.float64()), ("whole", pa.int64()), ("text", pa.string())])
+COLUMNS = {
+    "real": {},
+    "whole": {},
+    "text": {"type": "number", "trim": True, "decimal": ",", "missing_values": ["n/a"]},
+}
+TYPES = pa.schema(
+    [("who", pa.string()), ("real", pa.float64()), ("whole", pa.int64()), ("text", pa.string())]
+)
 
 Row = tuple[str | None, float | None, int | None, str | None]
 
@@ -39,7 +61,12 @@ def plan_of(rows: list[Row], neighbors: str, *, by_unit: bool) -> ProfilePlan:
     columns = {name: [row[at] for row in rows] for at, name in enumerate(TYPES.names)}
     unit = {"unit": "who", "max_rows": 2} if by_unit else {}
     policy = Policy(
-        source=pa.table(columns, TYPES), epsilon=1, neighbors=neighbors, columns=COLUMNS, version="1", **unit
+        source=pa.table(columns, TYPES),
+        epsilon=1,
+        neighbors=neighbors,
+        columns=COLUMNS,
+        version="1",
+        **unit,
     )
     study = Study(policy, ledger=Paper(1))
     study.engine.chosen = "a test"  # so few are refused
@@ -61,7 +88,10 @@ def loss(one: ProfilePlan, other: ProfilePlan) -> Fraction:
     assert one.canonical == other.canonical
     pairs = list(zip(counts(one), counts(other), strict=True))
     assert all(mine[0] == theirs[0] for mine, theirs in pairs)
-    moved = [sum(abs(a - b) for a, b in zip(mine[1], theirs[1], strict=True)) / mine[0] for mine, theirs in pairs]
+    moved = [
+        sum(abs(a - b) for a, b in zip(mine[1], theirs[1], strict=True)) / mine[0]
+        for mine, theirs in pairs
+    ]
     return sum(moved, Fraction(0))
 
 
@@ -77,7 +107,9 @@ def test_no_unit_costs_more_than_epsilon(others, before, after, by_unit):
     if not by_unit:
         before, after = before[:1], after[:1]
     with_it, without = ([("a", *row) for row in rows] for rows in (before, after))
-    change = loss(*(plan_of([*rest, *rows], "change-one", by_unit=by_unit) for rows in (with_it, without)))
+    change = loss(
+        *(plan_of([*rest, *rows], "change-one", by_unit=by_unit) for rows in (with_it, without))
+    )
     come = loss(*(plan_of([*rows, *rest], "add-remove", by_unit=by_unit) for rows in (with_it, [])))
     assert change <= EPSILON
     assert come <= EPSILON
@@ -89,11 +121,16 @@ def test_some_pair_of_tables_loses_all_of_epsilon(neighbors, by_unit):
     rest = [("b", 1.0, 1, "1"), ("c", None, None, None)]
     before = [("a", 1.0, 1, "1")] if neighbors == "change-one" else []
     after = [("a", -4.0, 4, "x")] * (2 if by_unit else 1)
-    assert loss(*(plan_of([*rest, *rows], neighbors, by_unit=by_unit) for rows in (before, after))) == EPSILON
+    assert (
+        loss(*(plan_of([*rest, *rows], neighbors, by_unit=by_unit) for rows in (before, after)))
+        == EPSILON
+    )
 
 
 def test_a_unit_is_in_one_bin_however_many_rows_it_has():
-    rows = [(who, *row) for who in "ab" for row in itertools.product(NUMBERS[:4], WHOLES[:3], TEXTS[:4])]
+    rows = [
+        (who, *row) for who in "ab" for row in itertools.product(NUMBERS[:4], WHOLES[:3], TEXTS[:4])
+    ]
     plan = plan_of([*rows, (None, 1.0, 1, "1")], "add-remove", by_unit=True)
     assert [sum(exact) for _, exact in counts(plan)] == [2, 2, 2, 2]
 
@@ -107,7 +144,11 @@ def test_no_value_of_an_array_costs_more_than_epsilon(neighbors):
         exact.append(np.asarray(array.fetch(ask.data, design.measures()).reveal()[0]))
     scale = design.scale(ask.terms, EPSILON)
     without = np.asarray(array.fetch(array.column([1.0]), design.measures()).reveal()[0])
-    pairs = itertools.combinations(exact, 2) if neighbors == "change-one" else ((one, without) for one in exact)
+    pairs = (
+        itertools.combinations(exact, 2)
+        if neighbors == "change-one"
+        else ((one, without) for one in exact)
+    )
     losses = {int(np.abs(one - other).sum()) / scale for one, other in pairs}
     assert max(losses) == EPSILON
 

@@ -1,8 +1,9 @@
-"""Law: whatever unit of whatever small table is changed, a study's question shows it in nothing but integers within Δ.
+"""Law: whatever unit of whatever small table is changed, a study's question shows it in nothing but
+integers within Δ.
 
-What `test_studies_are_private` holds in its own way, by the public door, `discreet.verify.replay`: every statistic,
-both relations, units of a row and of several. The controls break one thing each, in the engine or in the release, and
-the replay must fail.
+What `test_studies_are_private` holds in its own way, by the public door, `discreet.verify.replay`:
+every statistic, both relations, units of a row and of several. The controls break one thing each,
+in the engine or in the release, and the replay must fail.
 """
 
 import contextlib
@@ -49,7 +50,11 @@ POLICIES = st.sampled_from(
     [
         {"neighbors": neighbors, **unit, "columns": columns}
         for neighbors in ("change-one", "add-remove")
-        for unit in ({}, {"unit": "who", "max_rows": 2}, {"unit": "who", "max_rows": 3, "max_groups": 1})
+        for unit in (
+            {},
+            {"unit": "who", "max_rows": 2},
+            {"unit": "who", "max_rows": 3, "max_groups": 1},
+        )
         for columns in ({}, {"age": {"missing": 0}, "pay": {"missing": 1}})
     ]
 )
@@ -66,7 +71,9 @@ def open_study(in_memory, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(in_memory))
     made = iter(range(10**6))
     with contextlib.ExitStack() as stack:
-        yield lambda rows, **policy: stack.enter_context(study_of(rows, in_memory / f"{next(made)}.ledger", **policy))
+        yield lambda rows, **policy: stack.enter_context(
+            study_of(rows, in_memory / f"{next(made)}.ledger", **policy)
+        )
 
 
 def unit_of(study, rows):
@@ -75,12 +82,17 @@ def unit_of(study, rows):
 
 @QUICK
 @given(
-    rows=st.lists(ROWS, max_size=6), policy=POLICIES, clauses=st.sampled_from(["", " WHERE age > 3", " GROUP BY place"])
+    rows=st.lists(ROWS, max_size=6),
+    policy=POLICIES,
+    clauses=st.sampled_from(["", " WHERE age > 3", " GROUP BY place"]),
 )
 def test_no_unit_shows_in_any_statistic(open_study, rows, policy, clauses):
     study = open_study(rows, **policy)
     found = replay(
-        study, select(", ".join(AGGREGATES), clauses), unit_of(study, rows), other={"age": 7, "place": "south"}
+        study,
+        select(", ".join(AGGREGATES), clauses),
+        unit_of(study, rows),
+        other={"age": 7, "place": "south"},
     )
     assert found.passed, repr(found)
     assert study.spent == 0
@@ -104,9 +116,10 @@ def test_a_replay_says_what_holds_and_nothing_of_the_data(open_study):
     assert found
     assert list(found.checks) == list(CHECKS)
     assert found.sensitivities == (("sum(age)", Fraction(20)),)
-    assert repr(found) == (
-        "passed: no unit shows (errors, flow, shape, charge, public numbers, sensitivity) · ε 0.25 · change-one\n"
-        "sum(age) Δ 20"
+    assert (
+        repr(found)
+        == "passed: no unit shows (errors, flow, shape, charge, public numbers, sensitivity) · ε"
+        " 0.25 · change-one\nsum(age) Δ 20"
     )
     same = replay(study, "SELECT sum(age) FROM data", "someone who is not there", epsilon="0.25")
     assert repr(same) == repr(found)
@@ -144,7 +157,9 @@ def test_control_values_that_are_not_clamped_are_found(open_study):
     real = DuckDB.fetch
 
     def unclamped(self, request):
-        return real(self, request).map(lambda found: [[number * 3 for number in column] for column in found])
+        return real(self, request).map(
+            lambda found: [[number * 3 for number in column] for column in found]
+        )
 
     with mock.patch.object(DuckDB, "fetch", unclamped):
         assert failed(open_study(TABLE, **UNIT), "SELECT sum(age) FROM data") == ["sensitivity"]
@@ -155,11 +170,16 @@ def test_control_groups_that_come_from_the_data_are_found(open_study):
 
     def without_empty(self, exact, *given):
         # of zeros, which a certificate is made of, all are kept
-        some = exact.map(lambda found: [[number for number in column if number] or column for column in found])
+        some = exact.map(
+            lambda found: [[number for number in column if number] or column for column in found]
+        )
         return real(self, some, *given)
 
     with mock.patch.object(CountDesign, "estimate", without_empty):
-        assert failed(open_study(TABLE, **UNIT), "SELECT count(*) FROM data GROUP BY place") == ["flow", "shape"]
+        assert failed(open_study(TABLE, **UNIT), "SELECT count(*) FROM data GROUP BY place") == [
+            "flow",
+            "shape",
+        ]
 
 
 def test_control_a_private_number_that_is_taken_as_public_is_found(open_study):
@@ -169,7 +189,9 @@ def test_control_a_private_number_that_is_taken_as_public_is_found(open_study):
     question = "SELECT avg(age) FROM data"
     assert failed(open_study(TABLE, **policy), question, 0) == []
     real = moments.public_count
-    shifted = lambda n: real(n.map(lambda count: count + int(np.random.default_rng().integers(10**9))))  # noqa: E731
+    shifted = lambda n: real(  # noqa: E731
+        n.map(lambda count: count + int(np.random.default_rng().integers(10**9)))
+    )
     with mock.patch.object(moments, "public_count", shifted):
         assert failed(open_study(TABLE, **policy), question, 0) == ["public numbers"]
 
@@ -186,7 +208,9 @@ def test_control_an_error_on_some_rows_is_found(open_study):
         return real(self, request).map(look)
 
     with mock.patch.object(DuckDB, "fetch", raising):
-        assert "errors" in failed(open_study(TABLE, **UNIT), "SELECT count(*) FROM data WHERE well OR age > 9")
+        assert "errors" in failed(
+            open_study(TABLE, **UNIT), "SELECT count(*) FROM data WHERE well OR age > 9"
+        )
 
 
 def test_control_a_charge_that_depends_on_the_data_is_found(open_study):
@@ -200,7 +224,9 @@ def test_control_a_charge_that_depends_on_the_data_is_found(open_study):
         return real(self, rest)
 
     with mock.patch.object(Plan, "_answered", charging):
-        assert failed(open_study(TABLE, **UNIT), "SELECT sum(age) FROM data WHERE well") == ["charge"]
+        assert failed(open_study(TABLE, **UNIT), "SELECT sum(age) FROM data WHERE well") == [
+            "charge"
+        ]
 
 
 def test_a_question_that_fails_on_every_copy_is_an_error_and_no_pass(open_study):

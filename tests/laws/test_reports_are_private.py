@@ -1,8 +1,9 @@
 """Law: the cells of all sets of a report, on data that differ in one unit, cost at most ε together.
 
-Tables, policies, reports and neighbours are random. The loss is exact, in fractions, over the integers to which noise
-is added: Σ |Δk|/b over all cells of all sets. Some pair reaches ε but for rounding, so that no set has more noise than
-it needs; a report that forgets a set, or that lets a row count twice, is caught by the same comparison.
+Tables, policies, reports and neighbours are random. The loss is exact, in fractions, over the
+integers to which noise is added: Σ |Δk|/b over all cells of all sets. Some pair reaches ε but for
+rounding, so that no set has more noise than it needs; a report that forgets a set, or that lets a
+row count twice, is caught by the same comparison.
 """
 
 import math
@@ -27,9 +28,25 @@ ROWS = st.fixed_dictionaries(
         "well": st.sampled_from([None, True, False]),
     }
 )
-NUMBERS = ["count(*)", "count(age)", "count(well)", "sum(age)", "avg(age)", "avg(pay)", "avg(well)", "sum(pay)"]
+NUMBERS = [
+    "count(*)",
+    "count(age)",
+    "count(well)",
+    "sum(age)",
+    "avg(age)",
+    "avg(pay)",
+    "avg(well)",
+    "sum(pay)",
+]
 GROUPS = ["", "place", "level", "place, level", "well", "place, well", "bin(age, 0, 3, 10)"]
-CONDITIONS = ["", "", "place = 'north'", "level IN (1, 2)", "well", "place IN ('south', 'west') AND well"]
+CONDITIONS = [
+    "",
+    "",
+    "place = 'north'",
+    "level IN (1, 2)",
+    "well",
+    "place IN ('south', 'west') AND well",
+]
 
 
 @st.composite
@@ -61,28 +78,44 @@ def policies(draw):
 @st.composite
 def neighbors(draw, policy):
     """Two tables that differ in one unit."""
-    others = [{**row, "who": f"u{at % 3}"} for at, row in enumerate(draw(st.lists(ROWS, max_size=5)))]
+    others = [
+        {**row, "who": f"u{at % 3}"} for at, row in enumerate(draw(st.lists(ROWS, max_size=5)))
+    ]
     most = 5 if "unit" in policy else 1
-    mine, theirs = ([{**row, "who": "me"} for row in draw(st.lists(ROWS, min_size=1, max_size=most))] for _ in "12")
+    mine, theirs = (
+        [{**row, "who": "me"} for row in draw(st.lists(ROWS, min_size=1, max_size=most))]
+        for _ in "12"
+    )
     return others + mine, others if policy["neighbors"] == "add-remove" else others + theirs
 
 
 def cells(rows, policy, tables, epsilon=EPSILON):
-    """The integers of all columns in steps, the scales of their noise, and the number of rows where it is public."""
+    """The integers of all columns in steps, the scales of their noise, and the number of rows where
+    it is public.
+    """
     study = study_of(rows, Paper(), **policy)
-    with mock.patch.object(ReportPlan, "lines", ()):  # the errors that a plan shows: slow, and no part of the law
+    # the errors that a plan shows: slow, and no part of the law
+    with mock.patch.object(ReportPlan, "lines", ()):
         plan = study.report(tables, epsilon=epsilon)
     secret = plan.fetched()
     totals = secret.map(plan.design.totals).reveal()
     public, noisy = plan.drawn(secret, lambda: study.engine.units(policy.get("unit")))
-    steps = [[(2 * int(n) + c.step) // (2 * c.step) for n in t] for t, c in zip(totals, noisy, strict=True)]
+    steps = [
+        [(2 * int(n) + c.step) // (2 * c.step) for n in t]
+        for t, c in zip(totals, noisy, strict=True)
+    ]
     return steps, [column.scale for column in noisy], public
 
 
 def loss(one, two, policy, tables):
-    (mine, scales, public), (theirs, same, other) = (cells(rows, policy, tables) for rows in (one, two))
+    (mine, scales, public), (theirs, same, other) = (
+        cells(rows, policy, tables) for rows in (one, two)
+    )
     assert (scales, public) == (same, other)
-    moved = (sum(abs(a - b) for a, b in zip(*columns, strict=True)) for columns in zip(mine, theirs, strict=True))
+    moved = (
+        sum(abs(a - b) for a, b in zip(*columns, strict=True))
+        for columns in zip(mine, theirs, strict=True)
+    )
     return sum((k / scale for k, scale in zip(moved, scales, strict=True)), Fraction())
 
 
@@ -110,7 +143,11 @@ ROW = {"place": "north", "level": 1, "age": 0, "pay": 0.0, "well": True}
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 def test_some_pair_reaches_epsilon(relation):
-    others, mine, theirs = [ROW] * 3, {**ROW, "place": "west", "age": 10}, {**ROW, "place": None, "age": None}
+    others, mine, theirs = (
+        [ROW] * 3,
+        {**ROW, "place": "west", "age": 10},
+        {**ROW, "place": None, "age": None},
+    )
     rows = [*others, mine], others if relation == "add-remove" else [*others, theirs]
     assert Fraction(99, 100) * EPSILON < loss(*rows, {"neighbors": relation}, PLAIN) <= EPSILON
 

@@ -1,10 +1,12 @@
-"""Law, TRUST 17: one plan, replayed on data that differ in one unit, loses at most the ε that each design was given.
+"""Law, TRUST 17: one plan, replayed on data that differ in one unit, loses at most the ε that each
+design was given.
 
-Tables, policies, questions and neighbours are random; the loss is exact, in fractions, and is taken over the integers
-as they are when the noise is added to them (after clamping, limits on rows and groups, and rounding to a public step).
-What is shown (keys, order, names, types) and what is charged is the same for both. The controls break one thing each
-and must be caught by the same comparison; for each design there is a pair of tables that reaches ε, so that none of
-them has more noise than the relation asks for.
+Tables, policies, questions and neighbours are random; the loss is exact, in fractions, and is taken
+over the integers as they are when the noise is added to them (after clamping, limits on rows and
+groups, and rounding to a public step). What is shown (keys, order, names, types) and what is
+charged is the same for both. The controls break one thing each and must be caught by the same
+comparison; for each design there is a pair of tables that reaches ε, so that none of them has more
+noise than the relation asks for.
 """
 
 import math
@@ -30,7 +32,9 @@ def ledger():
 
 
 AGES = st.sampled_from([None, -(2**62), -9, -8, -2, 0, 1, 3, 5, 9, 10, 99, 100, 101, 102, 2**62])
-PAYS = st.sampled_from([None, math.nan, math.inf, -math.inf, -4.0, -3.0, -0.0, 0.1, 1.5, 4.999, 5.0, 7.0, 1e300])
+PAYS = st.sampled_from(
+    [None, math.nan, math.inf, -math.inf, -4.0, -3.0, -0.0, 0.1, 1.5, 4.999, 5.0, 7.0, 1e300]
+)
 ROWS = st.fixed_dictionaries(
     {
         "place": st.sampled_from([None, "north", "south", "west", "west", "nowhere", "NORTH"]),
@@ -70,10 +74,26 @@ AGGREGATES = st.sampled_from(
     ]
 )
 CONDITIONS = st.sampled_from(
-    ["", "", " WHERE age > 3", " WHERE well", " WHERE pay IS NOT NULL AND level <> 2", " WHERE place LIKE '%t%'"]
+    [
+        "",
+        "",
+        " WHERE age > 3",
+        " WHERE well",
+        " WHERE pay IS NOT NULL AND level <> 2",
+        " WHERE place LIKE '%t%'",
+    ]
 )
 GROUPS = st.sampled_from(
-    ["", "", "place", "level", "place, level", "bin(age, 0, 3, 10)", "well", "place, bin(pay, -3, 0, 5)"]
+    [
+        "",
+        "",
+        "place",
+        "level",
+        "place, level",
+        "bin(age, 0, 3, 10)",
+        "well",
+        "place, bin(pay, -3, 0, 5)",
+    ]
 )
 
 
@@ -114,7 +134,10 @@ def neighbors(draw, policy):
         units = draw(st.lists(st.lists(ROWS, min_size=1, max_size=6), max_size=4))
         tables = [[{**row, "who": f"u{at}"} for row in rows] for at, rows in enumerate(units)]
         nobody = [{**row, "who": None} for row in draw(st.lists(ROWS, max_size=2))]
-        mine, theirs = ([{**row, "who": "me"} for row in draw(st.lists(ROWS, min_size=1, max_size=9))] for _ in "12")
+        mine, theirs = (
+            [{**row, "who": "me"} for row in draw(st.lists(ROWS, min_size=1, max_size=9))]
+            for _ in "12"
+        )
     else:
         tables, nobody = [draw(st.lists(ROWS, max_size=6))], []
         mine, theirs = [draw(ROWS)], [draw(ROWS)]
@@ -178,27 +201,65 @@ def rows_of(unit, *rows):
 TIGHT = [
     # without groups, the rows that go and those that come meet in one number
     ("count(*)", " WHERE age > 5", CHANGE | ROW, [HERE], [LOW]),
-    ("count(*)", " WHERE age > 5", CHANGE | UNIT, rows_of("me", HERE, HERE, HERE), rows_of("me", LOW)),
+    (
+        "count(*)",
+        " WHERE age > 5",
+        CHANGE | UNIT,
+        rows_of("me", HERE, HERE, HERE),
+        rows_of("me", LOW),
+    ),
     ("count(*)", "", REMOVE | ROW, [HERE], []),
     ("count(*)", "", REMOVE | UNIT, rows_of("me", *[HERE] * 9), []),
-    ("count(*)", " GROUP BY place", CHANGE | UNIT, rows_of("me", *[HERE] * 9), rows_of("me", *[LOW] * 9)),
-    ("count(DISTINCT who)", " GROUP BY place", CHANGE | UNIT, rows_of("me", HERE), rows_of("me", LOW, WEST)),
+    (
+        "count(*)",
+        " GROUP BY place",
+        CHANGE | UNIT,
+        rows_of("me", *[HERE] * 9),
+        rows_of("me", *[LOW] * 9),
+    ),
+    (
+        "count(DISTINCT who)",
+        " GROUP BY place",
+        CHANGE | UNIT,
+        rows_of("me", HERE),
+        rows_of("me", LOW, WEST),
+    ),
     ("sum(age)", " WHERE age > 5", CHANGE | ROW, [HERE], [LOW]),
     ("sum(age)", "", CHANGE | ROW | REPLACED, [HERE], [LOW]),
     ("sum(age)", " GROUP BY place", CHANGE | ROW, [HERE], [{**HERE, "place": "south"}]),
     ("sum(age)", "", REMOVE | UNIT, rows_of("me", HERE, HERE, HERE, HERE), []),
     ("avg(age)", "", CHANGE | ROW | REPLACED, [HERE], [LOW]),
     ("avg(age)", "", CHANGE | ROW, [HERE], [LOW]),
-    ("avg(age)", " GROUP BY place", CHANGE | UNIT, rows_of("me", *[HERE] * 4), rows_of("me", *[LOW] * 4)),
+    (
+        "avg(age)",
+        " GROUP BY place",
+        CHANGE | UNIT,
+        rows_of("me", *[HERE] * 4),
+        rows_of("me", *[LOW] * 4),
+    ),
     ("avg(well)", "", REMOVE | ROW, [HERE], []),
-    ("avg(age)", " WHERE age >= 0", CHANGE | UNIT, rows_of("me", *[HERE] * 3), rows_of("me", {**LOW, "age": -1})),
-    ("var_pop(age)", " WHERE age >= 0", CHANGE | UNIT, rows_of("me", *[HERE] * 3), rows_of("me", {**LOW, "age": -1})),
+    (
+        "avg(age)",
+        " WHERE age >= 0",
+        CHANGE | UNIT,
+        rows_of("me", *[HERE] * 3),
+        rows_of("me", {**LOW, "age": -1}),
+    ),
+    (
+        "var_pop(age)",
+        " WHERE age >= 0",
+        CHANGE | UNIT,
+        rows_of("me", *[HERE] * 3),
+        rows_of("me", {**LOW, "age": -1}),
+    ),
     ("var_pop(age)", "", REMOVE | ROW, [HERE], []),
 ]
 
 
 @pytest.mark.parametrize(("asked", "clauses", "policy", "one", "two"), TIGHT)
-def test_some_pair_of_tables_makes_a_design_lose_all_of_its_share(ledger, asked, clauses, policy, one, two):
+def test_some_pair_of_tables_makes_a_design_lose_all_of_its_share(
+    ledger, asked, clauses, policy, one, two
+):
     first, second = compared(ledger, policy, select(asked, clauses), (one, two))
     [(_, share, loss)] = first.losses(second)
     assert loss == share == EPSILON
@@ -217,9 +278,14 @@ def test_some_pair_of_tables_makes_a_design_lose_all_of_its_share(ledger, asked,
 )
 def test_a_choice_loses_much_of_its_share_when_a_row_jumps_over_it(ledger, asked, policy, least):
     crowd = [{"who": f"u{age}.{at}", "age": age} for age in range(11) for at in range(60)]
-    crowd = crowd[::60] if "(age)" in asked and "median" not in asked else crowd  # near the ends ranks are few
+    # near the ends ranks are few
+    crowd = crowd[::60] if "(age)" in asked and "median" not in asked else crowd
     here, low = {**HERE, "who": "me"}, {**LOW, "who": "me"}
-    pair = ([*crowd, here], [*crowd, low]) if policy["neighbors"] == "change-one" else ([*crowd, low], crowd)
+    pair = (
+        ([*crowd, here], [*crowd, low])
+        if policy["neighbors"] == "change-one"
+        else ([*crowd, low], crowd)
+    )
     first, second = compared(ledger, policy, select(asked), pair, epsilon=1)
     [(_, share, loss)] = first.losses(second)
     assert share * least <= loss <= share
@@ -228,7 +294,9 @@ def test_a_choice_loses_much_of_its_share_when_a_row_jumps_over_it(ledger, asked
 def test_a_joint_variance_loses_nearly_all_of_its_share_between_the_worst_two_values(ledger):
     # 9/8 = max d + 2d(1−d) is reached at d = 3/4: from one end to three quarters of the range
     policy = CHANGE | {"columns": {"age": {"bounds": [0, 400], "missing": 0}}}
-    first, second = compared(ledger, policy, "SELECT var_pop(age) FROM data", ([{"age": 0}], [{"age": 300}]))
+    first, second = compared(
+        ledger, policy, "SELECT var_pop(age) FROM data", ([{"age": 0}], [{"age": 300}])
+    )
     [(name, share, loss)] = first.losses(second)
     assert name == "MomentDesign"
     assert share * Fraction(999, 1000) < loss <= share
@@ -236,8 +304,13 @@ def test_a_joint_variance_loses_nearly_all_of_its_share_between_the_worst_two_va
 
 def test_of_a_unit_with_very_many_rows_only_max_rows_count(ledger):
     policy = CHANGE | {"unit": "who", "max_rows": 2, "max_groups": 1}
-    many = rows_of("me", *({**HERE, "age": at % 11, "place": "north" if at % 2 else "west"} for at in range(20_000)))
-    question = "SELECT count(*), count(DISTINCT who), avg(age), median(age) FROM data GROUP BY place"
+    many = rows_of(
+        "me",
+        *({**HERE, "age": at % 11, "place": "north" if at % 2 else "west"} for at in range(20_000)),
+    )
+    question = (
+        "SELECT count(*), count(DISTINCT who), avg(age), median(age) FROM data GROUP BY place"
+    )
     assert broken(ledger, policy, question, (many, rows_of("me", LOW))) == []
 
 
@@ -245,7 +318,9 @@ def test_large_sums_are_rounded_to_a_step_that_the_scale_pays_for(ledger):
     policy = CHANGE | {"columns": {"age": {"bounds": [0, 2**29]}}}
     odd = [{"age": 2**29 - 1, "place": "north"}, {"age": 3, "place": "south"}]
     moved = [{"age": 2**29 - 1, "place": "south"}, {"age": 3, "place": "south"}]
-    first, second = compared(ledger, policy, "SELECT avg(age) FROM data GROUP BY place", (odd, moved))
+    first, second = compared(
+        ledger, policy, "SELECT avg(age) FROM data GROUP BY place", (odd, moved)
+    )
     [(_, share, loss)] = first.losses(second)
     assert first.events[0][2][0].public[2] > 1
     assert share * Fraction(99, 100) < loss <= share
@@ -266,7 +341,9 @@ def test_control_change_one_taken_for_add_remove_is_caught(ledger):
 
 def test_control_a_mean_by_groups_needs_the_factor_of_two(ledger):
     with mock.patch.object(UnitLimits, "factor", property(lambda self: self.rows)):
-        assert broken(ledger, CHANGE, "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])) == ["MomentDesign"]
+        assert broken(
+            ledger, CHANGE, "SELECT avg(age) FROM data GROUP BY place", ([HERE], [LOW])
+        ) == ["MomentDesign"]
 
 
 def test_control_a_centred_design_for_groups_is_caught(ledger):
@@ -306,7 +383,13 @@ def test_control_groups_beyond_max_groups_are_caught(ledger):
 
 def test_control_a_sum_under_where_that_is_given_only_the_range_is_caught(ledger):
     policy = CHANGE | {"columns": {"age": {"bounds": [100, 101]}}}
-    question, pair = "SELECT sum(age) FROM data WHERE well", ([{"age": 101, "well": True}], [{"age": 101}])
+    question, pair = (
+        "SELECT sum(age) FROM data WHERE well",
+        (
+            [{"age": 101, "well": True}],
+            [{"age": 101}],
+        ),
+    )
     assert broken(ledger, policy, question, pair) == []
     only_range = lambda self, terms, epsilon: [self.grid.width * terms.rows / epsilon]  # noqa: E731
     with mock.patch.object(MomentDesign, "scales", only_range):
@@ -314,14 +397,17 @@ def test_control_a_sum_under_where_that_is_given_only_the_range_is_caught(ledger
 
 
 @pytest.mark.parametrize("asked", ["sum(age)", "avg(age)", "stddev(age)"])
-def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dropped(ledger, asked):
+def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dropped(
+    ledger, asked
+):
     # the number of rows that count is then a secret, and it is used as it is
     policy = CHANGE | {"columns": {"age": {"bounds": [100, 110], "missing": "drop"}}}
     question, pair = select(asked), ([{"age": 110}, {"age": 105}], [{"age": None}, {"age": 105}])
     first, second = compared(ledger, policy, question, pair)
     assert [name for name, share, loss in first.losses(second) if loss > share] == []
     hidden = [record.content["numbers"]["a1"]["value"] for record in (first, second)]
-    assert hidden[0] != hidden[1]  # without noise the answers differ, and what differs is paid for by the loss
+    # without noise the answers differ, and what differs is paid for by the loss
+    assert hidden[0] != hidden[1]
     with terms_with(public=True):
         first, second = compared(ledger, policy, question, pair)
     assert first.opened != second.opened
@@ -331,13 +417,24 @@ def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dr
 
 def test_control_the_number_of_rows_that_is_taken_as_public_is_the_same_on_both_tables(ledger):
     policy = CHANGE | REPLACED
-    question, pair = "SELECT count(*), sum(age), stddev(age) FROM data", ([HERE, LOW], [HERE, {"age": None}])
+    question, pair = (
+        "SELECT count(*), sum(age), stddev(age) FROM data",
+        (
+            [HERE, LOW],
+            [HERE, {"age": None}],
+        ),
+    )
     first, second = compared(ledger, policy, question, pair)
     assert set(first.opened) == set(second.opened) == {2}
 
 
 def test_control_half_of_the_rank_rate_that_a_group_needs_is_caught(ledger):
-    crowd = [{"age": age, "place": place} for age in range(11) for place in ("north", "south") for _ in range(60)]
+    crowd = [
+        {"age": age, "place": place}
+        for age in range(11)
+        for place in ("north", "south")
+        for _ in range(60)
+    ]
     pair = [*crowd, {"age": 10, "place": "north"}], [*crowd, {"age": 10, "place": "south"}]
     question = "SELECT quantile(age, 0.9) FROM data GROUP BY place"
     assert broken(ledger, CHANGE, question, pair) == []
@@ -357,6 +454,8 @@ def test_control_keys_from_the_data_are_caught(ledger):
 
 def test_a_policy_of_another_relation_gives_another_plan(ledger):
     asked = select("avg(age)", "GROUP BY place")
-    one, two = (study_of([HERE], ledger, **policy).sql(asked, epsilon=1) for policy in (CHANGE, REMOVE))
+    one, two = (
+        study_of([HERE], ledger, **policy).sql(asked, epsilon=1) for policy in (CHANGE, REMOVE)
+    )
     assert one.lines[0].scale == 2 * two.lines[0].scale
     assert one.canonical != two.canonical

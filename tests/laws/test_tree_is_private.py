@@ -1,11 +1,13 @@
-"""Law: no unit moves the nodes of a tree by more than ε, each node measured in the scale of its noise.
+"""Law: no unit moves the nodes of a tree by more than ε, each node measured in the scale of its
+noise.
 
     sup over neighbours x, x′ of Σ over nodes |node(x) − node(x′)| / scale = ε
 
-which is all that exact and independent DLap(scale) noise needs. All tables of at most 3 people in up to 7 cells, all
-neighbours, both relations, heights 1 to 3 and ragged shapes; then the designed trees, where the sums are linear, with
-every single person and all pairs of cells. The law is reached, so the noise is not too large either. Controls: the
-scale of the other relation, or of a tree one level lower, must break it.
+which is all that exact and independent DLap(scale) noise needs. All tables of at most 3 people in
+up to 7 cells, all neighbours, both relations, heights 1 to 3 and ragged shapes; then the designed
+trees, where the sums are linear, with every single person and all pairs of cells. The law is
+reached, so the noise is not too large either. Controls: the scale of the other relation, or of a
+tree one level lower, must break it.
 """
 
 from collections.abc import Iterator
@@ -70,7 +72,9 @@ def worst_loss(tree: Tree, relation: str) -> Fraction:
 @pytest.mark.parametrize("height", [1, 2, 3])
 def test_small_trees_lose_no_more_than_epsilon_and_all_of_it(height, relation):
     for cells in range(2, 8):
-        tree = shaped(cells, height, relation, Fraction(2 * height if relation == "change-one" else height))
+        tree = shaped(
+            cells, height, relation, Fraction(2 * height if relation == "change-one" else height)
+        )
         top = tree.sizes[0]
         assert worst_loss(tree, relation) <= 1
         if top > 1 or relation == "add-remove":
@@ -102,7 +106,11 @@ def test_large_designed_trees_lose_exactly_epsilon_between_far_cells(cells, rela
     places = [0, 1, tree.branching - 1, tree.branching, cells // 2, cells - 2, cells - 1]
     losses = []
     for place in places:
-        others = [nodes(other) for other in places] if relation == "change-one" else [np.zeros_like(nodes(0))]
+        others = (
+            [nodes(other) for other in places]
+            if relation == "change-one"
+            else [np.zeros_like(nodes(0))]
+        )
         losses += [int(np.abs(nodes(place) - other).sum()) / tree.scale for other in others]
     assert max(losses) == Fraction(1, 3)
 

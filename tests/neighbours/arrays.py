@@ -44,7 +44,9 @@ class Container:
 
 def _masked(items: list[Any]) -> Any:
     return np.ma.array(
-        [0.0 if item is None else item for item in items], np.float64, mask=[item is None for item in items]
+        [0.0 if item is None else item for item in items],
+        np.float64,
+        mask=[item is None for item in items],
     )
 
 
@@ -77,11 +79,21 @@ def _containers() -> list[Container]:
     for kind in ("int8", "uint8", "int32", "int64", "uint64"):
         info = np.iinfo(kind)
         ends = (int(info.min), int(info.max))
-        found.append(Container(kind, ends, ends, True, lambda items, kind=kind: np.array(items, kind)))
+        found.append(
+            Container(kind, ends, ends, True, lambda items, kind=kind: np.array(items, kind))
+        )
     for kind in ("float16", "float32", "float64", "longdouble"):
         largest = float(min(np.finfo(kind).max, np.finfo("float64").max))
         odd = tuple(value for value in _REALS if not abs(value) > largest or math.isinf(value))
-        found.append(Container(kind, odd, (-largest, largest), False, lambda items, kind=kind: np.array(items, kind)))
+        found.append(
+            Container(
+                kind,
+                odd,
+                (-largest, largest),
+                False,
+                lambda items, kind=kind: np.array(items, kind),
+            )
+        )
     found.append(Container("bool", (), (0, 1), True, lambda items: np.array(items, bool)))
     return found
 
@@ -107,7 +119,9 @@ class Call:
         positional = [keywords.pop(name) for name in ("q", "qs") if name in keywords]
         account = {"ledger": ledger, "study": "study"} if keywords.pop("charged", False) else {}
         found = function(self.container.make(list(items)), *positional, **keywords, **account)
-        parts = list(found.values()) if hasattr(found, "values") and callable(found.values) else [found]
+        parts = (
+            list(found.values()) if hasattr(found, "values") and callable(found.values) else [found]
+        )
         shown = [_shown(part) for part in parts]
         return repr(found), str(shown)
 
@@ -122,14 +136,17 @@ def vars_of(part: Any) -> dict[str, Any]:
     return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
-def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR0912 - one for each statistic
+def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR0912
     """A random call."""
     container = random.choice(containers)
     bounds = random.choice([*_BOUNDS, (0, 1), (0, 10), (-7, 3)])
     lower, upper = Fraction(bounds[0]), Fraction(bounds[1])
     neighbors = random.choice(["change-one", "add-remove"])
     statistic = random.choice(_STATISTICS)
-    keywords: dict[str, Any] = {"epsilon": random.choice(["0.1", "1", "1", "1/3", "3"]), "neighbors": neighbors}
+    keywords: dict[str, Any] = {
+        "epsilon": random.choice(["0.1", "1", "1", "1/3", "3"]),
+        "neighbors": neighbors,
+    }
     if random.random() < 0.2:
         keywords["charged"] = True
     if statistic not in ("count", "proportion"):
@@ -140,20 +157,29 @@ def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR09
         case "quantile":
             keywords["q"] = random.choice(["0.1", "0.5", "0.99"])
         case "quantiles":
-            keywords["qs"] = random.choice([["0.5"], ["0.25", "0.5"], ["0.1", "0.2", "0.3", "0.4", "0.5"]])
+            keywords["qs"] = random.choice(
+                [["0.5"], ["0.25", "0.5"], ["0.1", "0.2", "0.3", "0.4", "0.5"]]
+            )
         case "histogram":
             keywords["bins"] = random.choice([1, 2, 5, 40])
             if random.random() < 0.3:
                 keywords["bins"] = [float(lower), float((lower + upper) / 2), float(upper) + 1.0]
                 del keywords["bounds"]
             if random.random() < 0.5:
-                keywords = {name: keywords[name] for name in keywords if name not in ("bins", "bounds", "missing")}
+                keywords = {
+                    name: keywords[name]
+                    for name in keywords
+                    if name not in ("bins", "bounds", "missing")
+                }
                 keywords |= _categories(random, float(lower), float(upper))
         case "cdf":
             keywords["cells"] = random.choice([2, 16, 100])
         case "variance" | "std":
             keywords["sample"] = random.random() < 0.5
-    if statistic in ("mean", "variance", "std", "median", "quantile", "min", "max") and random.random() < 0.2:
+    if (
+        statistic in ("mean", "variance", "std", "median", "quantile", "min", "max")
+        and random.random() < 0.2
+    ):
         keywords["method"] = "laplace"
     near = [
         lower,
@@ -185,7 +211,9 @@ def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR09
 
 def _categories(random: Random, lower: float, upper: float) -> dict[str, Any]:
     """Keys in place of bins; those of another kind than the column are refused."""
-    keys: list[Any] = random.choice([[lower, upper], [0, 1, 2.5], [lower], [True, False], [True], ["x", "1"], ["true"]])
+    keys: list[Any] = random.choice(
+        [[lower, upper], [0, 1, 2.5], [lower], [True, False], [True], ["x", "1"], ["true"]]
+    )
     terms: dict[str, Any] = {"keys": keys}
     if random.random() < 0.5:
         terms["other"] = "rest"
@@ -211,7 +239,11 @@ def compared(call: Call, seed: int | None) -> tuple[str, Fraction, Fraction]:
     for ledger, record in zip(ledgers, (first, second), strict=True):
         if call.keywords.get("charged") and record.error is None and ledger.spent() != charge:
             raise Violation(f"the ledger is charged {ledger.spent()}")
-    return judged(first, second, *([charge] * 2 if first.error is None else [ledger.spent() for ledger in ledgers]))
+    return judged(
+        first,
+        second,
+        *([charge] * 2 if first.error is None else [ledger.spent() for ledger in ledgers]),
+    )
 
 
 def searched(seed: int, numbers: Any, until: Callable[[], bool] = lambda: False) -> Tally:
@@ -226,13 +258,17 @@ def searched(seed: int, numbers: Any, until: Callable[[], bool] = lambda: False)
         except Violation as error:
             tally.questions += 1
             tally.violations.append(
-                f"arrays/{seed}/{number}: {error}\n  {call}\n  again: make neighbours CASE=arrays/{seed}/{number}"
+                f"arrays/{seed}/{number}: {error}\n  {call}\n  again: make neighbours"
+                f" CASE=arrays/{seed}/{number}"
             )
             continue
         if refused:
             tally.refused[refused] += 1
             continue
         tally.questions += 1
-        key = call.statistic + (" (laplace)" if "method" in call.keywords else ""), call.keywords["neighbors"]
+        key = (
+            call.statistic + (" (laplace)" if "method" in call.keywords else ""),
+            call.keywords["neighbors"],
+        )
         tally.tightest[key] = max(tally.tightest[key], lost / charge)
     return tally

@@ -1,18 +1,21 @@
 """What a release draws, written down where it is drawn, without knowing any design.
 
-Every random number of a release comes from `draw_one`, `fill` or `choose`, and every draw that reads a secret goes by
-way of `drawn`. Inside `recorded` these are replaced. A draw is made twice, with the noise 0, 0, 0, … and with the noise
-p, 2p, 3p, … of a large p: what comes out must be
+Every random number of a release comes from `draw_one`, `fill` or `choose`, and every draw that
+reads a secret goes by way of `drawn`. Inside `recorded` these are replaced. A draw is made twice,
+with the noise 0, 0, 0, … and with the noise p, 2p, 3p, … of a large p: what comes out must be
 
     step·k   and   step·(k + p), step·(k + 2p), …
 
-number by number, and this tells the integers k, the steps and the order of the scales of whatever is released. A choice
-is known by the exponents that it is made from. An exact answer that is opened without noise is public, or a leak.
+number by number, and this tells the integers k, the steps and the order of the scales of whatever
+is released. A choice is known by the exponents that it is made from. An exact answer that is opened
+without noise is public, or a leak.
 
     first = recorded(ask)                    the draws, and the answer that they give
-    second = recorded(ask, like=first)       the draws of another table, and the answer that the first draws give there
+    second = recorded(ask, like=first)       the draws of another table, and the answer that the
+                                             first draws give there
 
-The second answer must be the first, byte for byte: then an answer is a function of what was drawn and of nothing else.
+The second answer must be the first, byte for byte: then an answer is a function of what was drawn
+and of nothing else.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ class Noise:
 
 @dataclass(frozen=True)
 class Choice:
-    """In each row a choice by permute-and-flip: cell v survives with probability e^(−unit·(exponent(v) − smallest))."""
+    """In each row a choice by permute-and-flip: cell v survives with probability
+    e^(−unit·(exponent(v) − smallest)).
+    """
 
     terms: str
     unit: Fraction
@@ -134,7 +139,9 @@ class _Recorder:
     def sample(self, scale: Fraction, size: Any = None) -> Any:
         if size is None:
             return self.draw_one(scale)
-        return np.array(self._probing().next(Fraction(scale), int(np.prod(size))), object).reshape(size)
+        return np.array(self._probing().next(Fraction(scale), int(np.prod(size))), object).reshape(
+            size
+        )
 
     def choose(self, runs: choice.Runs, unit: Fraction, **_: Any) -> np.ndarray:
         probe, exponents = self._probing(), spread_out(runs)
@@ -195,12 +202,20 @@ class _Recorder:
             raise Leak("one table draws more often than the other")
         other = self.like.events[index]
         if type(event) is not type(other) or event.public != other.public:
-            raise Leak(f"{type(event).__name__} {_short(event)} and {type(other).__name__} {_short(other)} differ")
+            raise Leak(
+                f"{type(event).__name__} {_short(event)} and {type(other).__name__} {_short(other)}"
+                " differ"
+            )
         return other.given
 
 
-def recorded(call: Callable[[], Any], *, like: Record | None = None, seed: int | None = None) -> Record:
-    """What a call draws; with `seed` its answer has noise, else it has none. `like` gives it another's draws."""
+def recorded(
+    call: Callable[[], Any], *, like: Record | None = None, seed: int | None = None
+) -> Record:
+    """What a call draws; with `seed` its answer has noise, else it has none.
+
+    `like` gives it another's draws.
+    """
     record = Record()
     with _replaced(_Recorder(record, like, seed)):
         try:
@@ -209,7 +224,12 @@ def recorded(call: Callable[[], Any], *, like: Record | None = None, seed: int |
             raise
         except Exception as error:  # what a table makes fail is what we look for
             record.error = error
-    if like is not None and record.error is None and like.error is None and len(like.events) > len(record.events):
+    if (
+        like is not None
+        and record.error is None
+        and like.error is None
+        and len(like.events) > len(record.events)
+    ):
         raise Leak("one table draws more often than the other")
     return record
 
@@ -232,7 +252,9 @@ def _replaced(recorder: _Recorder) -> Iterator[None]:
         tree._band: band,
     }
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Exact, "reveal", lambda exact, *of: recorder.reveal(real(exact, *of))))
+        stack.enter_context(
+            mock.patch.object(Exact, "reveal", lambda exact, *of: recorder.reveal(real(exact, *of)))
+        )
         for module, name, function in _uses(tuple(fakes)):
             stack.enter_context(mock.patch.object(module, name, fakes[function]))
         yield
@@ -242,10 +264,14 @@ _found: dict[int, list[tuple[ModuleType, str, Any]]] = {}
 
 
 def _uses(functions: tuple[Any, ...]) -> list[tuple[ModuleType, str, Any]]:
-    """Where functions are used, by whatever module has imported them, and in the module of the sampler."""
+    """Where functions are used, by whatever module has imported them, and in the module of the
+    sampler.
+    """
     if len(sys.modules) not in _found:
         modules = [
-            m for name, m in sorted(sys.modules.items()) if re.match(r"discreet\.(draw\.vector|(?!draw|verify))", name)
+            m
+            for name, m in sorted(sys.modules.items())
+            if re.match(r"discreet\.(draw\.vector|(?!draw|verify))", name)
         ]
         known = {id(function): function for function in functions}
         _found[len(sys.modules)] = [
@@ -257,7 +283,9 @@ def _uses(functions: tuple[Any, ...]) -> list[tuple[ModuleType, str, Any]]:
     return _found[len(sys.modules)]
 
 
-def _integers(zero: list[int], rising: list[int], draws: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _integers(
+    zero: list[int], rising: list[int], draws: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The integers k and the steps of what was released with the noise 0, 0, … and p, 2p, …."""
     if len(zero) != draws or len(rising) != draws:
         raise Astray(f"{len(zero)} numbers are released after {draws} draws")

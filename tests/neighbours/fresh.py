@@ -1,4 +1,6 @@
-"""`make neighbours SECONDS=60` searches with a fresh seed; `make neighbours CASE=duckdb/1/2/3` shows one case again."""
+"""`make neighbours SECONDS=60` searches with a fresh seed; `make neighbours CASE=duckdb/1/2/3`
+shows one case again.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,25 @@ from neighbours.search import (
 SECONDS = float(os.environ.get("NEIGHBOURS_SECONDS") or 60)
 SEED = int(os.environ.get("NEIGHBOURS_SEED") or SystemRandom().randrange(10**9))
 CASE = os.environ.get("NEIGHBOURS_CASE", "")
-SHARES = {"arrays": 0.1, "duckdb": 0.2, "wide": 0.1, "pandas": 0.1, "polars": 0.05, "parquet": 0.05, "postgresql": 0.15}
+SHARES = {
+    "arrays": 0.1,
+    "duckdb": 0.2,
+    "wide": 0.1,
+    "pandas": 0.1,
+    "polars": 0.05,
+    "parquet": 0.05,
+    "postgresql": 0.15,
+}
 SHARES |= {"csv": 0.05, "jsonl": 0.05, "spark": 0.15}
 
 
 def engine(name: str, request):
-    known = {"duckdb": duckdb_engine, "wide": wide_engine, "pandas": pandas_engine, "polars": polars_engine}
+    known = {
+        "duckdb": duckdb_engine,
+        "wide": wide_engine,
+        "pandas": pandas_engine,
+        "polars": polars_engine,
+    }
     if name in known:
         return known[name]()
     if name in ("csv", "jsonl"):

@@ -1,4 +1,6 @@
-"""Random questions in SQL or in Python: every aggregate, the whole row language, groups, and what costs nothing."""
+"""Random questions in SQL or in Python: every aggregate, the whole row language, groups, and what
+costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ _UNITS = ["year", "quarter", "month", "week", "day", "hour"]
 _LITERALS = ["0", "1", "2", "-1", "0.5", "7", "100", "1e10", "1e-10", "-3.75"]
 _UNSTREAMED = r"HAVING|ORDER BY|median|quantile|min\(|max\("
 """What an answer in a file does not have."""
-_DATES = [date(2020, 2, 29), datetime(2020, 6, 1, 12), date(1, 1, 1), date(9999, 12, 31)]  # noqa: DTZ001
+_DATES = [
+    date(2020, 2, 29),
+    datetime(2020, 6, 1, 12),  # noqa: DTZ001
+    date(1, 1, 1),
+    date(9999, 12, 31),
+]
 _TEXTS = ["", "a", "A", "b", "é", "1", "2.5", "true", "2020-02-29", "%", "a%", "_"]
 
 
@@ -81,7 +88,13 @@ def question_of(random: Random, pair: Pair) -> Asked:
     name = re.match(r"\w+(\(\*\)|\(DISTINCT)?", aggregates[0])
     statistic = name[0].lower().replace("(distinct", " of units") if name else "?"
     streamed = bool(groups) and not re.search(_UNSTREAMED, sql) and random.random() < 0.15
-    return Asked(sql, terms, lambda study: study.sql(sql, **terms), statistic if single else "several", streamed)
+    return Asked(
+        sql,
+        terms,
+        lambda study: study.sql(sql, **terms),
+        statistic if single else "several",
+        streamed,
+    )
 
 
 class Writer:
@@ -95,23 +108,36 @@ class Writer:
 
     def fields(self, kind: str, declared: str = "") -> list[Field]:
         return [
-            field for field in self.pair.fields if field.kind == kind and (not declared or declared in field.declared)
+            field
+            for field in self.pair.fields
+            if field.kind == kind and (not declared or declared in field.declared)
         ]
 
     def group(self) -> str:
         """Something that has keys."""
         keyed = [f.name for f in self.pair.fields if "keys" in f.declared or "bins" in f.declared]
-        numbers, dates = [f.name for f in self.fields("number")], [f.name for f in self.fields("date", "bounds")]
+        numbers, dates = (
+            [f.name for f in self.fields("number")],
+            [f.name for f in self.fields("date", "bounds")],
+        )
         choices: list[Callable[[], str]] = [lambda: self.truth(1), self._labelled]
         if keyed:
             choices += [lambda: self.random.choice(keyed)] * 6
         if numbers:
-            edges = self.random.choice(["0, 1", "-5, 0, 5", "0, 0.1, 3, 50", "-1e9, 0, 1e9", "1, 2, 3, 4, 5, 6"])
+            edges = self.random.choice(
+                ["0, 1", "-5, 0, 5", "0, 0.1, 3, 50", "-1e9, 0, 1e9", "1, 2, 3, 4, 5, 6"]
+            )
             choices += [lambda: f"bin({self.random.choice(numbers)}, {edges})"] * 2
         if dates:
-            part, unit = self.random.choice(_PARTS[:7]), self.random.choice(["month", "week", "quarter", "year"])
+            part, unit = (
+                self.random.choice(_PARTS[:7]),
+                self.random.choice(["month", "week", "quarter", "year"]),
+            )
             name = self.random.choice(dates)
-            choices += [lambda: f"extract({part} FROM {name})", lambda: f"date_trunc('{unit}', {name})"]
+            choices += [
+                lambda: f"extract({part} FROM {name})",
+                lambda: f"date_trunc('{unit}', {name})",
+            ]
             choices.append(lambda: f"strftime({name}, '%Y-%m')")
         return self.pick(*choices)
 
@@ -131,7 +157,9 @@ class Writer:
             f"percentile_cont({share}) WITHIN GROUP (ORDER BY {of})",
         ]  # fmt: skip
         if self.pair.unit is not None:
-            choices += [f"count(DISTINCT {self.pair.unit.name})"] * (12 if "max_groups" in self.pair.terms else 5)
+            choices += [f"count(DISTINCT {self.pair.unit.name})"] * (
+                12 if "max_groups" in self.pair.terms else 5
+            )
         return self.random.choice(choices)
 
     def question(self) -> python.Question:
@@ -148,7 +176,10 @@ class Writer:
 
     def any(self, depth: int) -> str:
         return self.pick(
-            *(lambda kind=kind: getattr(self, kind)(depth) for kind in ("number", "text", "date", "truth"))
+            *(
+                lambda kind=kind: getattr(self, kind)(depth)
+                for kind in ("number", "text", "date", "truth")
+            )
         )
 
     def bounded(self, depth: int) -> str:
@@ -158,15 +189,24 @@ class Writer:
             return columns[0] if self.random.random() < 0.6 else self.random.choice(columns)
 
         def limited() -> str:
-            low, high = self.random.choice([("0", "1"), ("-5", "5"), ("0", "100"), ("1", "2.5"), ("-10", "-9.5")])
+            low, high = self.random.choice(
+                [("0", "1"), ("-5", "5"), ("0", "100"), ("1", "2.5"), ("-10", "-9.5")]
+            )
             return f"LEAST(GREATEST({self.number(2)}, {low}), {high})"
 
         inner = lambda: self.bounded(depth - 1 if depth else 0)  # noqa: E731
-        choices: list[Callable[[], str]] = [limited, limited, lambda: f"CAST({self.truth(1)} AS INTEGER)"]
+        choices: list[Callable[[], str]] = [
+            limited,
+            limited,
+            lambda: f"CAST({self.truth(1)} AS INTEGER)",
+        ]
         if columns and depth:
             choices += [
                 lambda: f"({inner()} {self.random.choice('+-*')} {inner()})",
-                lambda: f"({inner()} {self.random.choice('+-*/')} {self.random.choice(['2', '-3', '0.1', '7'])})",
+                lambda: (
+                    f"({inner()} {self.random.choice('+-*/')}"
+                    f" {self.random.choice(['2', '-3', '0.1', '7'])})"
+                ),
                 lambda: f"CASE WHEN {self.truth(depth)} THEN {inner()} END",
                 lambda: f"CASE WHEN {self.truth(depth)} THEN {inner()} ELSE {inner()} END",
                 lambda: f"COALESCE({inner()}, {inner()})",
@@ -181,7 +221,9 @@ class Writer:
     def number(self, depth: int) -> str:
         """Any number."""
         columns = [field.name for field in self.fields("number")]
-        leaves = [self._number_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._number_literal] + [lambda: self.random.choice(columns)] * (
+            3 if columns else 0
+        )
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.number(depth - 1)  # noqa: E731
@@ -198,20 +240,27 @@ class Writer:
             lambda: f"extract({self.random.choice(_PARTS)} FROM {self.date(depth - 1)})",
             lambda: f"CAST({inner()} AS INTEGER)",
             lambda: f"({self.date(depth - 1)} - {self.date(depth - 1)})",
-            lambda: f"date_diff('{self.random.choice(_UNITS)}', {self.date(depth - 1)}, {self.date(depth - 1)})",
+            lambda: (
+                f"date_diff('{self.random.choice(_UNITS)}', {self.date(depth - 1)},"
+                f" {self.date(depth - 1)})"
+            ),
         )
 
     def text(self, depth: int) -> str:
         """Any text."""
         columns = [field.name for field in self.fields("text")]
-        leaves = [self._text_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._text_literal] + [lambda: self.random.choice(columns)] * (
+            3 if columns else 0
+        )
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.text(depth - 1)  # noqa: E731
         return self.pick(
             *leaves,
             lambda: f"{self.random.choice(['LOWER', 'UPPER', 'TRIM'])}({inner()})",
-            lambda: f"SUBSTRING({inner()}, {self.random.randint(1, 3)}, {self.random.randint(0, 4)})",
+            lambda: (
+                f"SUBSTRING({inner()}, {self.random.randint(1, 3)}, {self.random.randint(0, 4)})"
+            ),
             lambda: f"COALESCE({inner()}, {self._text_literal()})",
             lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {inner()} END",
             lambda: f"CAST({self.number(depth - 1)} AS VARCHAR)",
@@ -222,7 +271,9 @@ class Writer:
     def date(self, depth: int) -> str:
         """Any date."""
         columns = [field.name for field in self.fields("date")]
-        leaves = [self._date_literal] + [lambda: self.random.choice(columns)] * (3 if columns else 0)
+        leaves = [self._date_literal] + [lambda: self.random.choice(columns)] * (
+            3 if columns else 0
+        )
         if depth <= 0:
             return self.pick(*leaves)
         inner = lambda: self.date(depth - 1)  # noqa: E731
@@ -259,7 +310,9 @@ class Writer:
             lambda: f"NOT {inner()}",
             lambda: f"{self.any(depth - 1)} IS NULL",
             lambda: f"{number()} IN ({self._number_literal()}, {self._number_literal()})",
-            lambda: f"{self.text(depth - 1)} NOT IN ({self._text_literal()}, {self._text_literal()})",
+            lambda: (
+                f"{self.text(depth - 1)} NOT IN ({self._text_literal()}, {self._text_literal()})"
+            ),
             lambda: f"{number()} BETWEEN {number()} AND {number()}",
             lambda: f"{self.text(depth - 1)} LIKE '{self._pattern()}'",
             lambda: f"COALESCE({inner()}, {self.random.choice(['TRUE', 'FALSE'])})",
@@ -276,7 +329,9 @@ class Writer:
         return "".join(self.random.choice("a%_é.A1") for _ in range(self.random.randint(0, 4)))
 
     def _number_literal(self) -> str:
-        known = [value for field in self.fields("number") for value in field.declared.get("bounds", ())]
+        known = [
+            value for field in self.fields("number") for value in field.declared.get("bounds", ())
+        ]
         if known and self.random.random() < 0.6:
             value = Fraction(self.random.choice(known))
             if not value or Fraction(1, 10**90) < abs(value) < 10**90:
@@ -287,7 +342,11 @@ class Writer:
         return "'" + self.random.choice(_TEXTS).replace("'", "''") + "'"
 
     def _date_literal(self) -> str:
-        known = [value for field in self.fields("date") for value in field.declared.get("bounds", ())]
+        known = [
+            value for field in self.fields("date") for value in field.declared.get("bounds", ())
+        ]
         found = self.random.choice([*known, *_DATES])
         word = "TIMESTAMP" if isinstance(found, datetime) else "DATE"
-        return f"{word} '{found.isoformat(' ') if isinstance(found, datetime) else found.isoformat()}'"
+        return (
+            f"{word} '{found.isoformat(' ') if isinstance(found, datetime) else found.isoformat()}'"
+        )

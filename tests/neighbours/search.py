@@ -1,6 +1,8 @@
-"""The search: random questions over random neighbours, each with its exact loss, which must not exceed what it cost.
+"""The search: random questions over random neighbours, each with its exact loss, which must not
+exceed what it cost.
 
-A case has a name, engine/seed/pair/question, and the name alone makes it again: `make neighbours CASE=…` shows it.
+A case has a name, engine/seed/pair/question, and the name alone makes it again: `make neighbours
+CASE=…` shows it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from zlib import crc32
 import pyarrow as pa
 from pyarrow import parquet
 
-import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there before draws are replaced
+import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there
 from conforming import FIELDS, on_postgresql, on_spark
 from discreet import Policy, Study
 from discreet.engines.sql import engine
@@ -42,7 +44,9 @@ QUESTIONS = 10
 """About each pair of tables."""
 
 _TOLERANCE = 2.0**-40
-"""Above ε, where a choice is judged by balls: no ball can tell a loss of ε from one that is just below it."""
+"""Above ε, where a choice is judged by balls: no ball can tell a loss of ε from one that is just
+below it.
+"""
 
 Opened = Callable[[pa.Table], Any]
 """From a table to a source of a policy, or to an engine."""
@@ -64,7 +68,9 @@ class Engine:
     """Whether the source has types; else the promise names them."""
 
 
-def duckdb_engine(name: str = "duckdb", opened: Opened = lambda table: table, **more: Any) -> Engine:
+def duckdb_engine(
+    name: str = "duckdb", opened: Opened = lambda table: table, **more: Any
+) -> Engine:
     """Arrow tables in memory, or what a function makes of them."""
     return Engine(name, (opened, opened), **more)
 
@@ -80,12 +86,18 @@ def pandas_engine() -> Engine:
     def frame(table: pa.Table) -> Any:
         import pandas as pd
 
-        kinds = {pa.bool_(): pd.BooleanDtype(), pa.int64(): pd.Int64Dtype(), pa.int8(): pd.Int8Dtype()}
+        kinds = {
+            pa.bool_(): pd.BooleanDtype(),
+            pa.int64(): pd.Int64Dtype(),
+            pa.int8(): pd.Int8Dtype(),
+        }
         texts = [field.name for field in table.schema if field.type == pa.string()]
         return table.to_pandas(types_mapper=kinds.get).astype(dict.fromkeys(texts, object))
 
     return duckdb_engine(
-        "pandas", frame, columns=("real", "single", "long", "tiny", "text", "name", "day", "moment", "flag")
+        "pandas",
+        frame,
+        columns=("real", "single", "long", "tiny", "text", "name", "day", "moment", "flag"),
     )
 
 
@@ -130,7 +142,9 @@ def text_engine(folder: Path, suffix: str) -> Engine:
 
     def file(table: pa.Table) -> str:
         path = folder / f"{uuid4().hex}{suffix}"
-        lines = [_csv_line(table.column_names)] * (suffix == ".csv") + [line(row) for row in table.to_pylist()]
+        lines = [_csv_line(table.column_names)] * (suffix == ".csv") + [
+            line(row) for row in table.to_pylist()
+        ]
         path.write_bytes(b"\n".join(lines) + b"\n")
         return str(path)
 
@@ -147,7 +161,12 @@ def _csv_line(cells: Iterable[str | None]) -> bytes:
 def postgresql_engine(server: str) -> Engine:
     """Two tables on a server, which are made anew for each pair."""
     sides = on_postgresql(server), on_postgresql(server)
-    return Engine("postgresql", tuple(_engine_of(side) for side in sides), _conforming(), ("id", "person", "born"))  # type: ignore[arg-type]
+    return Engine(
+        "postgresql",
+        tuple(_engine_of(side) for side in sides),
+        _conforming(),
+        ("id", "person", "born"),
+    )  # type: ignore[arg-type]
 
 
 def spark_engine(session: Any) -> Engine:
@@ -194,11 +213,16 @@ class Tally:
             self.tightest[key] = max(self.tightest[key], outcome.lost / outcome.charge)
 
     def __str__(self) -> str:
-        lines = [f"{self.questions:,} questions, {self.refused.total():,} refused, {len(self.violations)} violations"]
+        lines = [
+            f"{self.questions:,} questions, {self.refused.total():,} refused,"
+            f" {len(self.violations)} violations"
+        ]
         names = sorted({name for name, _ in self.tightest})
         lines += ["largest loss/ε            change-one  add-remove"] if names else []
         for name in names:
-            found = [self.tightest.get((name, relation)) for relation in ("change-one", "add-remove")]
+            found = [
+                self.tightest.get((name, relation)) for relation in ("change-one", "add-remove")
+            ]
             shown = ["" if one is None else f"{float(one):.6f}" for one in found]
             lines.append(f"  {name:<22}  {shown[0]:>10}  {shown[1]:>10}")
         return "\n".join(lines)
@@ -233,7 +257,9 @@ def studies_of(pair: Pair, engine: Engine) -> tuple[Study, Study]:
         ready = hasattr(source, "fetch")  # an engine, not a source
         told = "people.parquet" if ready else source
         terms = pair.terms if engine.typed else pair.terms | {"columns": _with_types(pair)}
-        study = Study(Policy(source=told, table="data", epsilon=10**6, version="1", **terms), ledger=Paper())
+        study = Study(
+            Policy(source=told, table="data", epsilon=10**6, version="1", **terms), ledger=Paper()
+        )
         if ready:
             study.__dict__["engine"] = source
         found.append(study)
@@ -251,14 +277,19 @@ def compared(asked: Asked, studies: tuple[Study, Study], seed: int | None = None
     def planned(study: Study) -> Plan | Exception:
         study.ledger = Paper()
         try:
-            return asked.build(study)  # unrecorded: a plan rehearses its designs on nothing, and remembers it
+            # unrecorded: a plan rehearses its designs on nothing, and remembers it
+            return asked.build(study)
         except Exception as error:
             return error
 
     def answer(plan: Plan | Exception) -> tuple[Any, ...]:
         if isinstance(plan, Exception):
             raise plan
-        return plan.canonical, repr(plan), *(_streamed(plan) if asked.streamed else [plan.release().content])
+        return (
+            plan.canonical,
+            repr(plan),
+            *(_streamed(plan) if asked.streamed else [plan.release().content]),
+        )
 
     plans = [planned(study) for study in studies]
     try:
@@ -277,29 +308,43 @@ def _streamed(plan: Plan) -> list[str]:
         return [str(found.to_arrow().to_pylist()), str(told)]
 
 
-def judged(first: Record, second: Record, charge: Fraction, other: Fraction) -> tuple[str, Fraction, Fraction]:
+def judged(
+    first: Record, second: Record, charge: Fraction, other: Fraction
+) -> tuple[str, Fraction, Fraction]:
     """Why a question was refused, or what it lost and cost; a violation where it may not be so."""
     errors = [
-        None if record.error is None else f"{type(record.error).__name__}: {record.error}" for record in (first, second)
+        None if record.error is None else f"{type(record.error).__name__}: {record.error}"
+        for record in (first, second)
     ]
     if errors[0] != errors[1]:
-        raise Violation(f"one table gives {errors[0] or 'an answer'}, the other {errors[1] or 'an answer'}")
+        raise Violation(
+            f"one table gives {errors[0] or 'an answer'}, the other {errors[1] or 'an answer'}"
+        )
     if charge != other:
         raise Violation(f"one table is charged {charge}, the other {other}")
     if first.error is not None:
         if isinstance(first.error, DiscreetError) and not charge and not _drawn(first):
             return errors[0] or "", Fraction(0), Fraction(0)
-        raise Violation(f"both tables give {errors[0]}, after {charge} was charged") from first.error
+        raise Violation(
+            f"both tables give {errors[0]}, after {charge} was charged"
+        ) from first.error
     if first.answer != second.answer:
-        raise Violation(f"with the same draws the answers differ: {_difference(first.answer, second.answer)}")
+        raise Violation(
+            f"with the same draws the answers differ: {_difference(first.answer, second.answer)}"
+        )
     lost = loss(first, second)
     if lost > charge and not _within(first, second, charge):
-        raise Violation(f"the loss is {float(lost):.6g}, and {float(charge):.6g} was charged\n{shown(first, second)}")
+        raise Violation(
+            f"the loss is {float(lost):.6g}, and {float(charge):.6g} was"
+            f" charged\n{shown(first, second)}"
+        )
     return "", lost, charge
 
 
 def _within(first: Record, second: Record, charge: Fraction) -> bool:
-    """Whether the exact loss is certainly within the charge, where the bound of a choice is above it."""
+    """Whether the exact loss is certainly within the charge, where the bound of a choice is above
+    it.
+    """
     if not any(isinstance(event, Choice) for event in first.events):
         return False
     return all(side < ball(charge) + _TOLERANCE for side in enclosed_loss(first, second))
@@ -326,12 +371,19 @@ def shown(first: Record, second: Record) -> str:
         if isinstance(one, Noise) and isinstance(two, Noise):
             moved = [
                 f"{a} and {b} (scale {scale}, step {step})"
-                for a, b, scale, step in zip(one.integers, two.integers, one.scales, one.steps, strict=True)
+                for a, b, scale, step in zip(
+                    one.integers, two.integers, one.scales, one.steps, strict=True
+                )
                 if a != b
             ]
-            lines.append(f"  noise: {len(one.integers)} integers, loss {float(lost):.6g}: {'; '.join(moved[:4])}")
+            lines.append(
+                f"  noise: {len(one.integers)} integers, loss {float(lost):.6g}:"
+                f" {'; '.join(moved[:4])}"
+            )
         elif isinstance(one, Choice):
-            lines.append(f"  choice among {one.exponents.size} cells, loss at most {float(lost):.6g}")
+            lines.append(
+                f"  choice among {one.exponents.size} cells, loss at most {float(lost):.6g}"
+            )
     return "\n".join(lines)
 
 
@@ -356,7 +408,9 @@ def ran(case: Case, tally: Tally, studies: dict[str, Any]) -> None:
         tally.violations.append(described(case, pair, asked, error))
 
 
-def searched(engine: Engine, seed: int, pairs: range | Iterator[int], until: float | None = None) -> Tally:
+def searched(
+    engine: Engine, seed: int, pairs: range | Iterator[int], until: float | None = None
+) -> Tally:
     """A search over numbered pairs, until a time if one is given."""
     tally, studies = Tally(), {}
     with _written_once():
@@ -370,7 +424,9 @@ def searched(engine: Engine, seed: int, pairs: range | Iterator[int], until: flo
 
 @contextmanager
 def _written_once() -> Iterator[None]:
-    """The second table is asked for the very request of the first: a third of the time goes into writing its SQL."""
+    """The second table is asked for the very request of the first: a third of the time goes into
+    writing its SQL.
+    """
     last: list[Any] = [None, None]
 
     def remembered(*request: Any) -> Statement:
@@ -391,7 +447,10 @@ def described(case: Case, pair: Pair, asked: Asked, error: Exception) -> str:
     names = [each.name for each in used] + ([pair.unit.name] if pair.unit else [])
 
     def rows(of: tuple[dict[str, Any], ...]) -> str:
-        return "\n".join(f"    { ({name: row[name] for name in names}) }" for row in of[:20]) or "    (no rows)"
+        return (
+            "\n".join(f"    { ({name: row[name] for name in names}) }" for row in of[:20])
+            or "    (no rows)"
+        )
 
     return "\n".join(
         [
@@ -431,7 +490,9 @@ def shrunk(pair: Pair, asked: Asked, case: Case, attempts: int = 25) -> Pair:
 
 def violates(pair: Pair, asked: Asked, case: Case) -> bool:
     try:
-        compared(asked, studies_of(pair, case.engine), case.question if case.question % 3 == 0 else None)
+        compared(
+            asked, studies_of(pair, case.engine), case.question if case.question % 3 == 0 else None
+        )
     except Violation:
         return True
     except (InvalidParameter, EngineFailed):

@@ -1,4 +1,6 @@
-"""Known-bad twins: each breaks one thing, and the search must find it among the very cases of the tests."""
+"""Known-bad twins: each breaks one thing, and the search must find it among the very cases of the
+tests.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,26 @@ def _secret(exact: Exact[Any]) -> Any:
 
 @contextmanager
 def empty_sums_read_as_zero() -> Iterator[None]:
-    """An engine gives NULL for the sum of an empty column, and NULL is read as 0, not as n times what missing is."""
+    """An engine gives NULL for the sum of an empty column, and NULL is read as 0, not as n times
+    what missing is.
+    """
     real = DuckDB.fetch
 
     def fetch(self: DuckDB, request: Request) -> Exact[Any]:
         measures = request.measures
-        sums = [m for m in measures if isinstance(m, Total | Squares) and m.value.missing is not None]
+        sums = [
+            m for m in measures if isinstance(m, Total | Squares) and m.value.missing is not None
+        ]
         if not sums or request.groups:
             return real(self, request)
-        there = _secret(real(self, replace(request, measures=tuple(Rows(m.value.of) for m in sums))))
+        there = _secret(
+            real(self, replace(request, measures=tuple(Rows(m.value.of) for m in sums)))
+        )
         empty = {m for m, [count] in zip(sums, there, strict=True) if count == 0}
         return real(self, request).map(
-            lambda found: [[0] if m in empty else column for m, column in zip(measures, found, strict=True)]
+            lambda found: [
+                [0] if m in empty else column for m, column in zip(measures, found, strict=True)
+            ]
         )
 
     with mock.patch.object(DuckDB, "fetch", fetch):
@@ -69,7 +79,10 @@ def _terms(name: str, less: Callable[[int], int]) -> AbstractContextManager[Any]
 @contextmanager
 def sensitivity_less_one() -> Iterator[None]:
     """Δ − 1 in place of Δ, where more than one row can change."""
-    with _terms("row_changes", lambda moved: max(1, moved - 1)), _terms("factor", lambda moved: max(1, moved - 1)):
+    with (
+        _terms("row_changes", lambda moved: max(1, moved - 1)),
+        _terms("factor", lambda moved: max(1, moved - 1)),
+    ):
         yield
 
 
@@ -77,7 +90,9 @@ def sensitivity_less_one() -> Iterator[None]:
 def relation_mistaken() -> Iterator[None]:
     """Change-one calibrated as add-remove."""
     real = shares.UnitLimits
-    with mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, "replaced": False})):
+    with mock.patch.object(
+        shares, "UnitLimits", lambda **given: real(**{**given, "replaced": False})
+    ):
         yield
 
 
@@ -163,7 +178,9 @@ def refusal_by_data() -> Iterator[None]:
 def size_taken_as_public() -> Iterator[None]:
     """The number of rows is used as it is, whether it is public or not."""
     real = shares.UnitLimits
-    with mock.patch.object(shares, "UnitLimits", lambda **given: real(**{**given, "public": given["cells"] == 1})):
+    with mock.patch.object(
+        shares, "UnitLimits", lambda **given: real(**{**given, "public": given["cells"] == 1})
+    ):
         yield
 
 

@@ -25,7 +25,12 @@ from waiting import PATIENCE
 MARKUP = "<img src=x onerror=window.broken=1>"
 REGIONS = ["Dukes", "Essex", MARKUP]
 ODD = 'Select "it"'
-TERMS: dict[str, Any] = {"table": "people", "epsilon": 100, "version": "v1", "neighbors": "add-remove"}
+TERMS: dict[str, Any] = {
+    "table": "people",
+    "epsilon": 100,
+    "version": "v1",
+    "neighbors": "add-remove",
+}
 _names = itertools.count()
 
 
@@ -58,9 +63,17 @@ def site(site_of) -> Iterator[Site]:
         "seen": (lambda at: date(2026, 1 + at % 12, 1), {}),
         ODD: (lambda at: "it's" if at % 2 else "not", {"keys": ["it's", "not"]}),
     }
-    table = pa.table({name: [make(at) for at in range(3_000)] for name, (make, _) in declared.items()})
+    table = pa.table(
+        {name: [make(at) for at in range(3_000)] for name, (make, _) in declared.items()}
+    )
     columns = {name: told for name, (_, told) in declared.items()}
-    policy = Policy(source=table.append_column("who", [range(3_000)]), unit="who", max_rows=1, columns=columns, **TERMS)
+    policy = Policy(
+        source=table.append_column("who", [range(3_000)]),
+        unit="who",
+        max_rows=1,
+        columns=columns,
+        **TERMS,
+    )
     with site_of(policy) as opened:
         yield opened
 
@@ -74,7 +87,10 @@ def site_of() -> Any:
 def _site_of(policy: Policy, limits: Limits = QUICK) -> Iterator[Site]:
     with folder_in_memory() as folder:
         study = Study(policy, ledger=folder / "people.ledger", name="people")
-        access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")
+        access, requests = (
+            Access(folder / "discreet.access", new=True),
+            Requests(folder / "discreet.requests"),
+        )
         app = application({"people": study}, access, requests, limits=limits)
         with running(SimpleNamespace(app=app)) as url:
             yield Site(url, study, access)
@@ -104,7 +120,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="package")
 def window(browser) -> Iterator[Any]:
-    """One window for all tabs: another takes a second of CPU. What a tab keeps in its session, no other one sees."""
+    """One window for all tabs: another takes a second of CPU.
+
+    What a tab keeps in its session, no other one sees.
+    """
     context = browser.new_context(reduced_motion="reduce", accept_downloads=True)
     context.set_default_timeout(1000 * PATIENCE)
     context.new_page()  # so that it is never closed with its last tab
@@ -130,7 +149,9 @@ class Tab:
 
     def _heard(self, message: Any) -> None:
         # the browser itself notes each refusal of the server, which the page shows as a sentence
-        if message.type in ("error", "warning") and not message.text.startswith("Failed to load resource"):
+        if message.type in ("error", "warning") and not message.text.startswith(
+            "Failed to load resource"
+        ):
             self.complaints.append(message.text)
 
     def enter(self, token: str) -> None:
@@ -141,7 +162,9 @@ class Tab:
 
     def planned(self) -> None:
         """Until the plan of what is asked now is there."""
-        self.page.wait_for_function("() => !document.querySelector('#plan').hasAttribute('aria-busy')", polling=20)
+        self.page.wait_for_function(
+            "() => !document.querySelector('#plan').hasAttribute('aria-busy')", polling=20
+        )
 
     def write(self, sql: str) -> None:
         self.page.get_by_label("SQL").fill(sql)
@@ -161,7 +184,9 @@ class Tab:
         self.page.locator("#confirm-yes").click()
 
     def answered(self) -> Any:
-        self.page.wait_for_function("() => document.activeElement.id === 'result-title'", polling=20)
+        self.page.wait_for_function(
+            "() => document.activeElement.id === 'result-title'", polling=20
+        )
         return self.page.locator("#answer")
 
 
@@ -176,7 +201,10 @@ def open_tab(window, site) -> Iterator[Any]:
 
     yield opened
     for tab in tabs:
-        assert tab.page.evaluate("localStorage.length + document.cookie.length") == 0  # the next tab finds nothing
+        # the next tab finds nothing
+        assert tab.page.evaluate("localStorage.length + document.cookie.length") == 0
         tab.page.close()
         assert tab.complaints == []
-        assert [url for url in tab.asked if not url.startswith((f"{site.url}/", "blob:", "data:"))] == []
+        assert [
+            url for url in tab.asked if not url.startswith((f"{site.url}/", "blob:", "data:"))
+        ] == []

@@ -20,7 +20,10 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     page.get_by_role("button", name="Add a statistic").click()
     page.get_by_label("Statistic", exact=True).nth(1).select_option("mean")
     tab.planned()
-    assert page.get_by_label("SQL").input_value() == "SELECT region, count(*), avg(age)\nFROM people\nGROUP BY region"
+    assert (
+        page.get_by_label("SQL").input_value()
+        == "SELECT region, count(*), avg(age)\nFROM people\nGROUP BY region"
+    )
     assert "leaves ε 0.45" in page.locator("#plan-lines").inner_text()
     page.locator("#release").click()
     words = page.locator("#confirm").inner_text()
@@ -48,7 +51,9 @@ def test_the_whole_way_from_the_token_to_the_file(open_tab, site, tmp_path):
     assert csv.read_csv(files["CSV"])["count(*)"].to_pylist() == shown["count(*)"]
     assert parquet.read_table(files["Parquet"])["avg(age)_low"].to_pylist() == shown["avg(age)_low"]
 
-    page.get_by_role("button", name="SELECT region, count(*), avg(age) FROM people GROUP BY region").click()
+    page.get_by_role(
+        "button", name="SELECT region, count(*), avg(age) FROM people GROUP BY region"
+    ).click()
     page.get_by_text("Opened again, free").wait_for()
     page.get_by_role("button", name="Log out").click()
     page.locator("#login").wait_for()
@@ -68,7 +73,17 @@ def test_log_out_leaves_nothing_of_the_study_in_the_page(open_tab, site):
     tab.write("SELECT region, avg(age) FROM people WHERE age > 17 GROUP BY region")
     tab.release()
     tab.answered()
-    secrets = ["region", "Dukes", "0.4375", "insured", "avg(age)", "SELECT", "±", "#people", "people · "]
+    secrets = [
+        "region",
+        "Dukes",
+        "0.4375",
+        "insured",
+        "avg(age)",
+        "SELECT",
+        "±",
+        "#people",
+        "people · ",
+    ]
     before = tab.page.evaluate(EVERYTHING)
     assert [word for word in secrets if word not in before] == []
     tab.page.get_by_role("button", name="Log out").click()
@@ -124,7 +139,10 @@ def test_what_is_not_left_cannot_be_spent_and_says_so(open_tab, site):
     tab.page.get_by_label("Price in ε").fill("0.2")
     tab.planned()
     assert "only ε 0.1 is left" in tab.page.locator("#plan-lines").inner_text()
-    assert tab.page.locator("#like-this").inner_text() == "Not enough ε is left for this question at this price."
+    assert (
+        tab.page.locator("#like-this").inner_text()
+        == "Not enough ε is left for this question at this price."
+    )
     before = site.study.remaining
     tab.release()
     alert = tab.page.locator("#release-alert:not(:empty)")
@@ -169,13 +187,19 @@ def test_the_server_understands_everything_that_the_form_can_say(open_tab, site)
         row.get_by_label("Column").select_option(name)
         value = row.get_by_label("Value")
         if value.is_visible():
-            value.fill({"age": "64.5", "level": "1", "score": "-2", "seen": "2026-03-01"}.get(name, "it's"))
+            value.fill(
+                {"age": "64.5", "level": "1", "score": "-2", "seen": "2026-03-01"}.get(name, "it's")
+            )
     tab.planned()
     assert page.locator("#plan-error").inner_text() == ""
     assert page.locator("#plan-lines tbody tr").count() == len(offered) == 11
-    assert page.locator("#plan-lines .summary").inner_text().startswith("576 rows")  # 3 · 2 · 2 · 2 · 12 · 2
+    # 3 · 2 · 2 · 2 · 12 · 2
+    assert page.locator("#plan-lines .summary").inner_text().startswith("576 rows")
     text = page.get_by_label("SQL").input_value()
-    assert all(part in text for part in ("count(DISTINCT who)", "quantile(age, 0.9)", "month(seen)", "= 'it''s'"))
+    assert all(
+        part in text
+        for part in ("count(DISTINCT who)", "quantile(age, 0.9)", "month(seen)", "= 'it''s'")
+    )
     assert '"Select ""it"""' in text
     signs = page.get_by_label("Comparison")
     for at in range(len(columns)):
@@ -196,7 +220,9 @@ def test_the_slider_moves_the_plan_and_says_what_it_buys(open_tab, site):
     start = tab.page.locator(".dot").get_attribute("cx")
     for _ in range(10):
         slider.press("ArrowRight")
-    assert slider.get_attribute("aria-valuetext").startswith(f"ε {price.input_value()}: count(*) ± ")
+    assert slider.get_attribute("aria-valuetext").startswith(
+        f"ε {price.input_value()}: count(*) ± "
+    )
     assert float(tab.page.locator(".dot").get_attribute("cx")) > float(start)
     tab.planned()
     assert _reach(tab) < before
@@ -219,7 +245,10 @@ def test_the_error_of_a_mean_is_shown_for_the_size_that_is_given_with_its_warnin
     size.fill("10")
     tab.planned()
     assert "at 10 rows" in tab.page.locator("#plan-lines").inner_text()
-    assert "larger than its bounds at 10 rows" in tab.page.locator("#plan-lines .warning").last.inner_text()
+    assert (
+        "larger than its bounds at 10 rows"
+        in tab.page.locator("#plan-lines .warning").last.inner_text()
+    )
 
 
 def test_the_keyboard_is_enough(open_tab, site):
@@ -271,7 +300,7 @@ def test_a_key_that_looks_like_markup_stays_text(open_tab, site):
     tab.planned()
     tab.release()
     assert tab.answered().get_by_role("rowheader", name=site.markup).count() == 1
-    tab.write(f"SELECT count(*) FROM people WHERE region = '{site.markup}'")  # noqa: S608 - it is no database's
+    tab.write(f"SELECT count(*) FROM people WHERE region = '{site.markup}'")  # noqa: S608
     tab.release()
     tab.page.locator("#releases code", has_text="onerror").wait_for()
     tab.page.locator("#column-list summary").first.click()
@@ -314,7 +343,10 @@ def test_the_same_question_again_is_free(open_tab, site):
     tab.release()
     assert "ε 0.05 spent; 0.45 left." in tab.answered().inner_text()
     tab.planned()
-    assert "ε 0.05 · asked before: free while" in tab.page.locator("#plan-lines .summary").first.inner_text()
+    assert (
+        "ε 0.05 · asked before: free while"
+        in tab.page.locator("#plan-lines .summary").first.inner_text()
+    )
     tab.page.get_by_label("SQL").focus()
     tab.release()
     assert "Asked before: same answer, free; 0.45 left." in tab.answered().inner_text()
@@ -333,6 +365,12 @@ def test_many_groups_come_a_page_at_a_time_and_can_be_found_and_sorted(open_tab,
     answer.get_by_label("Find a row").fill("key 39")
     assert answer.locator("tbody tr").count() == 11
     answer.get_by_role("button", name="count(*)").click()
-    shown = [float(text.replace(",", "").replace("−", "-")) for text in answer.locator(".value").all_inner_texts()]
+    shown = [
+        float(text.replace(",", "").replace("−", "-"))
+        for text in answer.locator(".value").all_inner_texts()
+    ]
     assert shown == sorted(shown, reverse=True)
-    assert answer.get_by_role("columnheader", name="count(*)").get_attribute("aria-sort") == "descending"
+    assert (
+        answer.get_by_role("columnheader", name="count(*)").get_attribute("aria-sort")
+        == "descending"
+    )

@@ -1,4 +1,6 @@
-"""The site in a real browser: the copy button of a block copies its code, without prompts and outputs."""
+"""The site in a real browser: the copy button of a block copies its code, without prompts and
+outputs.
+"""
 
 import functools
 import re
@@ -24,7 +26,9 @@ class Quiet(SimpleHTTPRequestHandler):
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built") / "site"
     assert TOOL["build"](folder) == []
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -42,7 +46,9 @@ def test_the_button_of_each_block_copies_its_code(browser, address):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(f"{address}/course/sensitivity.html")
     page.get_by_text("Solution").click()
-    buttons = page.locator(".highlight:has(pre) button[data-md-type=copy], .highlight:has(pre) .md-clipboard")
+    buttons = page.locator(
+        ".highlight:has(pre) button[data-md-type=copy], .highlight:has(pre) .md-clipboard"
+    )
     buttons.first.wait_for(state="attached")
     copied = []
     for at in range(buttons.count()):

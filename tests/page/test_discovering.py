@@ -16,7 +16,13 @@ SIDES = ["north", "south"]
 @pytest.fixture(scope="module")
 def site(site_of):
     rows = range(len(JOBS))
-    table = pa.table({"job": JOBS, "side": [SIDES[at % 2] for at in rows], "age": [float(at % 90) for at in rows]})
+    table = pa.table(
+        {
+            "job": JOBS,
+            "side": [SIDES[at % 2] for at in rows],
+            "age": [float(at % 90) for at in rows],
+        }
+    )
     columns = {"job": {"keys": "discover"}, "side": {"keys": SIDES}, "age": {"bounds": [0, 120]}}
     terms = {"table": "people", "epsilon": 100, "version": "v1", "neighbors": "add-remove"}
     policy = Policy(source=table, columns=columns, delta="1e-9", **terms)
@@ -29,7 +35,9 @@ def test_the_keys_are_discovered_of_the_share_and_then_grouped_by(open_tab, site
     page = tab.page
     tab.enter(token)
     assert page.locator("#who").inner_text() == site.access.person(token).name
-    assert page.get_by_label("Statistic", exact=True).evaluate("field => field === document.activeElement")
+    assert page.get_by_label("Statistic", exact=True).evaluate(
+        "field => field === document.activeElement"
+    )
     groups = page.get_by_label("For each")
     assert groups.locator("label").all_inner_texts() == ["side"]
     tab.write("SELECT job, count(*) FROM people GROUP BY job")
@@ -41,8 +49,8 @@ def test_the_keys_are_discovered_of_the_share_and_then_grouped_by(open_tab, site
     words = page.locator("#plan-lines").inner_text()
     assert "ε 0.2 · all of δ · leaves ε 0.3" in words
     meaning = (
-        "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that only "
-        "this row has. Of n such keys, up to about n·δ are shown."
+        "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key"
+        " is shown that only this row has. Of n such keys, up to about n·δ are shown."
     )
     assert meaning in words
     page.locator("#release").click()
@@ -64,7 +72,10 @@ def test_the_keys_are_discovered_of_the_share_and_then_grouped_by(open_tab, site
     tab.release()
     page.get_by_role("heading", name="Answer").wait_for()
     assert answer.locator(".panel-name").all_inner_texts() == ["side: north", "side: south"]
-    drawn = [panel.locator(".bar-name").all_text_contents() for panel in answer.locator(".panels > div").all()]
+    drawn = [
+        panel.locator(".bar-name").all_text_contents()
+        for panel in answer.locator(".panels > div").all()
+    ]
     assert drawn == [["<b>cook", "baker", "nurse"]] * 2
     assert answer.locator(".panels .whisker").count() == 6
     with page.expect_download() as waiting:

@@ -1,4 +1,7 @@
-"""The page to play with, in a real browser: sliders move by keys, and everything follows. No request leaves it."""
+"""The page to play with, in a real browser: sliders move by keys, and everything follows.
+
+No request leaves it.
+"""
 
 import pytest
 
@@ -18,7 +21,11 @@ def test_a_slider_moves_by_keys_and_everything_follows(browser, file):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(file)
     epsilon, delta, people = (page.get_by_label(name) for name in ("ε, the", "Δ, the", "n, the"))
-    assert [slider.get_attribute("aria-valuetext") for slider in (epsilon, delta, people)] == ["0.5", "2", "1,000"]
+    assert [slider.get_attribute("aria-valuetext") for slider in (epsilon, delta, people)] == [
+        "0.5",
+        "2",
+        "1,000",
+    ]
     assert "scale is λ = Δ/ε = 4." in page.locator("#said-curves").inner_text()
     before = page.locator("#curves").inner_html()
     page.keyboard.press("Tab")
@@ -34,14 +41,19 @@ def test_a_slider_moves_by_keys_and_everything_follows(browser, file):
     assert ratio.text_content() == "eε = 20.1"
     assert "ratio (logarithmic axis)" in page.locator("#ratio").text_content()
     attacker = page.locator("#said-attacker")
-    assert "right in 95.3 % of all trials (the large dot). This is the limit eε/(1+eε)." in attacker.inner_text()
+    assert (
+        "right in 95.3 % of all trials (the large dot). This is the limit eε/(1+eε)."
+        in attacker.inner_text()
+    )
     assert "add-remove allows e2ε/(1+e2ε) = 99.8 %" in attacker.inner_text()
     assert attacker.locator("sup").all_text_contents() == ["ε", "ε", "2ε", "2ε"]
     assert "e^(2ε)/(1+e^(2ε)) = 99.8 %" in page.locator("#attacker").get_attribute("aria-label")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
     said = page.locator("#mean").get_attribute("aria-label")
-    assert "the mean of 3,000 numbers between 0 and Δ = 1 has an error of at most ± 0.000333 " in said
+    assert (
+        "the mean of 3,000 numbers between 0 and Δ = 1 has an error of at most ± 0.000333 " in said
+    )
     delta.focus()
     page.keyboard.press("End")  # Δ = 5 moves the mean's error, too
     said = page.locator("#mean").get_attribute("aria-label")
@@ -83,5 +95,10 @@ def test_it_fits_a_phone_and_follows_the_readers_colours(browser, file, scheme, 
         frame = chart.bounding_box()
         for text in chart.locator("text").all():
             box = text.bounding_box()
-            assert frame["x"] - 1 <= box["x"] <= box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+            assert (
+                frame["x"] - 1
+                <= box["x"]
+                <= box["x"] + box["width"]
+                <= frame["x"] + frame["width"] + 1
+            )
     context.close()

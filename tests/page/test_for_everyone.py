@@ -1,4 +1,6 @@
-"""The page for phones, for the keyboard and the ear, in light and dark; and that it loads nothing but itself."""
+"""The page for phones, for the keyboard and the ear, in light and dark; and that it loads nothing
+but itself.
+"""
 
 import httpx
 import pytest
@@ -64,14 +66,18 @@ def shown_everywhere(tab, site, look):
     tab.page.locator("#confirm-yes").click()
     tab.answered()
     look("the answer")
-    tab.write(f"SELECT {LONG_NAMES} FROM people")  # noqa: S608 - it is no database's
+    tab.write(f"SELECT {LONG_NAMES} FROM people")  # noqa: S608
     tab.release()
     tab.answered()
     look("long names")
-    tab.write("SELECT a_rather_long_name_for_a_column_that_nobody_has_declared_in_this_study FROM people")
+    tab.write(
+        "SELECT a_rather_long_name_for_a_column_that_nobody_has_declared_in_this_study FROM people"
+    )
     look("a refusal")
     tab.page.get_by_label("A report").check()
-    tab.tables({"by_score": "SELECT score, count(*), avg(age) FROM people GROUP BY score", "all": COUNT})
+    tab.tables(
+        {"by_score": "SELECT score, count(*), avg(age) FROM people GROUP BY score", "all": COUNT}
+    )
     look("a report")
     tab.release()
     tab.answered()
@@ -98,10 +104,8 @@ def test_every_field_has_a_name_and_every_text_can_be_read(open_tab, site, schem
         assert tab.page.evaluate(PALE) == [], state
 
     shown_everywhere(tab, site, look)
-    tab.page.evaluate(
-        """() => { document.querySelector("#study-name").style.color = "#777";
-        document.querySelector("main").append(document.createElement("input")); }"""
-    )
+    tab.page.evaluate("""() => { document.querySelector("#study-name").style.color = "#777";
+        document.querySelector("main").append(document.createElement("input")); }""")
     assert len(tab.page.evaluate(UNNAMED)) == 1, "the control: a field without a name is noticed"
     assert len(tab.page.evaluate(PALE)) == 1, "the control: pale text is noticed"
 
@@ -110,16 +114,24 @@ def test_every_table_and_drawing_says_what_it_is(open_tab, site):
     tab = open_tab()
     tab.enter(site.analyst())
     tab.page.get_by_label("A report").check()
-    by_place, by_level = (f"SELECT {by}, count(*), avg(age) FROM people GROUP BY {by}" for by in ("place", "level"))  # noqa: S608
+    by_place, by_level = (
+        f"SELECT {by}, count(*), avg(age) FROM people GROUP BY {by}"  # noqa: S608
+        for by in ("place", "level")
+    )
     tab.tables({"by_place": by_place, "by_level": by_level, "again": by_level})
     tab.release()
     tab.answered()
-    assert tab.page.evaluate("[...document.querySelectorAll('table')].every((table) => table.caption?.textContent)")
-    unsaid = "[...document.querySelectorAll('svg')].filter((one) => !one.ariaLabel && one.ariaHidden !== 'true').length"
-    assert tab.page.evaluate(unsaid) == 0
-    assert tab.page.evaluate("new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size") == (
-        tab.page.evaluate("document.querySelectorAll('[id]').length")
+    assert tab.page.evaluate(
+        "[...document.querySelectorAll('table')].every((table) => table.caption?.textContent)"
     )
+    unsaid = (
+        "[...document.querySelectorAll('svg')].filter((one) => !one.ariaLabel && one.ariaHidden !=="
+        " 'true').length"
+    )
+    assert tab.page.evaluate(unsaid) == 0
+    assert tab.page.evaluate(
+        "new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
+    ) == (tab.page.evaluate("document.querySelectorAll('[id]').length"))
 
 
 def test_the_page_may_run_nothing_but_its_own_files(open_tab, site):
@@ -127,14 +139,16 @@ def test_the_page_may_run_nothing_but_its_own_files(open_tab, site):
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     assert "unsafe" not in policy
     tab = open_tab()
-    tab.page.evaluate(
-        """() => { const script = document.createElement("script");
+    tab.page.evaluate("""() => { const script = document.createElement("script");
         script.append("window.broken = 1");
         document.body.append(script);
         document.body.setAttribute("style", "color: red");
-        try { document.body.innerHTML = "<p>broken"; } catch { window.kept = 1; } }"""
-    )
-    assert tab.page.evaluate("[window.broken, document.body.style.color, window.kept]") == [None, "", 1]
+        try { document.body.innerHTML = "<p>broken"; } catch { window.kept = 1; } }""")
+    assert tab.page.evaluate("[window.broken, document.body.style.color, window.kept]") == [
+        None,
+        "",
+        1,
+    ]
     assert tab.complaints
     tab.complaints.clear()
 

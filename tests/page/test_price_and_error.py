@@ -1,4 +1,6 @@
-"""The price and the error of a question: either is given, and the other follows; what was asked before is free."""
+"""The price and the error of a question: either is given, and the other follows; what was asked
+before is free.
+"""
 
 import json
 from itertools import pairwise
@@ -15,7 +17,13 @@ def tab(open_tab, site):
 
 def error_shown(tab) -> float:
     """The error that the plan says."""
-    return float(tab.page.locator("#plan-lines td").first.inner_text().replace("±", "").replace(",", "").strip())
+    return float(
+        tab.page.locator("#plan-lines td")
+        .first.inner_text()
+        .replace("±", "")
+        .replace(",", "")
+        .strip()
+    )
 
 
 def test_an_error_can_be_given_by_keys_and_the_price_follows(tab, site):
@@ -30,7 +38,8 @@ def test_an_error_can_be_given_by_keys_and_the_price_follows(tab, site):
         slider.press("ArrowDown")
     assert float(page.locator(".dot").get_attribute("cy")) > start
     assert slider.get_attribute("aria-valuetext") == (
-        f"count(*) ± {error.input_value()}: ε {price.input_value()}"  # the curve, until the plan comes
+        # the curve, until the plan comes
+        f"count(*) ± {error.input_value()}: ε {price.input_value()}"
     )
     tab.planned()
     wanted, cost = float(error.input_value()), float(price.input_value())
@@ -86,7 +95,8 @@ def test_the_point_lies_inside_its_chart(open_tab, site, width):
         tab.page.get_by_label("Price in ε").fill(price)
         tab.planned()
         chart, *parts = (
-            tab.page.locator(place).bounding_box() for place in ("#curve svg", "#curve .dot", "#curve .dot-label")
+            tab.page.locator(place).bounding_box()
+            for place in ("#curve svg", "#curve .dot", "#curve .dot-label")
         )
         for part in parts:
             for start, size in (("x", "width"), ("y", "height")):

@@ -1,4 +1,6 @@
-"""The page of a published report, in a browser without a network: on light and dark, and on a phone."""
+"""The page of a published report, in a browser without a network: on light and dark, and on a
+phone.
+"""
 
 import re
 
@@ -15,12 +17,16 @@ def published(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_report_reads_on_light_and_dark_and_asks_nobody(browser, published, scheme):
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 380, "height": 800}, offline=True)
+    context = browser.new_context(
+        color_scheme=scheme, viewport={"width": 380, "height": 800}, offline=True
+    )
     page, asked, complaints = context.new_page(), [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))
     page.goto(published.as_uri())
-    background, text = page.evaluate("(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))")
+    background, text = page.evaluate(
+        "(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))"
+    )
     assert (brightness(background) > brightness(text)) == (scheme == "light")
     figure = page.locator("figure svg text").first
     drawn = brightness(figure.evaluate("text => getComputedStyle(text).fill"))

@@ -16,16 +16,28 @@ def test_the_whole_way_from_the_tables_to_the_file(open_tab, site, tmp_path):
     assert page.get_by_label("Name of the table").input_value() == "by_region"
     assert page.get_by_label("SELECT of the table").input_value().endswith("GROUP BY region")
     page.get_by_role("button", name="Add a table").click()
-    assert page.get_by_label("Name of the table").nth(1).evaluate("field => field === document.activeElement")
+    assert (
+        page.get_by_label("Name of the table")
+        .nth(1)
+        .evaluate("field => field === document.activeElement")
+    )
     page.get_by_label("SELECT of the table").nth(1).fill(BY_INSURED)
     page.get_by_label("Title").fill("Visits")
     tab.planned()
     plan = page.locator("#plan-lines")
     assert plan.locator(".summary").inner_text() == "2 tables · ε 0.05 · leaves ε 0.45"
-    assert plan.locator("thead th").all_inner_texts() == ["Table", "Error (95 %)", "Asked one by one"]
+    assert plan.locator("thead th").all_inner_texts() == [
+        "Table",
+        "Error (95 %)",
+        "Asked one by one",
+    ]
     assert plan.locator("tbody tr").count() == 3
     assert page.locator("#like-this").inner_text() == "Enough for 10 reports like this one."
-    assert page.locator("#plan-said").text_content().startswith("Plan: costs ε 0.05. by_region, count(*): ± ")
+    assert (
+        page.locator("#plan-said")
+        .text_content()
+        .startswith("Plan: costs ε 0.05. by_region, count(*): ± ")
+    )
     page.locator("#release").click()
     assert "-- by_insured\nSELECT insured" in page.locator("#confirm").inner_text()
     before = site.study.remaining
@@ -39,10 +51,16 @@ def test_the_whole_way_from_the_tables_to_the_file(open_tab, site, tmp_path):
     assert tables.locator("tbody tr").count() == 3 + 2
     assert answer.locator("figure svg .whisker").count() == 3 + 2
     with page.expect_download() as waiting:
-        answer.get_by_role("group", name="Download by_insured").get_by_role("button", name="CSV").click()
+        answer.get_by_role("group", name="Download by_insured").get_by_role(
+            "button", name="CSV"
+        ).click()
     assert waiting.value.suggested_filename == "people-by_insured.csv"
     waiting.value.save_as(tmp_path / "table.csv")
-    assert csv.read_csv(tmp_path / "table.csv").column_names[:3] == ["insured", "people", "people_low"]
+    assert csv.read_csv(tmp_path / "table.csv").column_names[:3] == [
+        "insured",
+        "people",
+        "people_low",
+    ]
 
     shown = answer.locator("tbody").all_inner_texts()
     page.get_by_label("One question").check()

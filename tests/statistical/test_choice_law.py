@@ -1,10 +1,11 @@
 """Permute-and-flip with real entropy against its exact law, enumerated over all sets of survivors.
 
-Per case a Pearson chi-square over 45,000 choices, one bin per cell, alarm at p < 10⁻⁹; with 10 cases and 3 checks
-of runs the file's false-alarm rate is below 13·10⁻⁹. The same draws are held against wrong laws and must raise the
-alarm: rate ±10 %, the first survivor preferred by 40 %, the last one preferred by 40 %, the exponential mechanism (all
-cells with weight e^(−x), one drawn) and best cells only. The smallest error caught is the rate of 10 %, and of 1 % by
-the checks of runs; each control is missed with a probability below 10⁻¹².
+Per case a Pearson chi-square over 45,000 choices, one bin per cell, alarm at p < 10⁻⁹; with 10
+cases and 3 checks of runs the file's false-alarm rate is below 13·10⁻⁹. The same draws are held
+against wrong laws and must raise the alarm: rate ±10 %, the first survivor preferred by 40 %, the
+last one preferred by 40 %, the exponential mechanism (all cells with weight e^(−x), one drawn) and
+best cells only. The smallest error caught is the rate of 10 %, and of 1 % by the checks of runs;
+each control is missed with a probability below 10⁻¹².
 """
 
 import math
@@ -39,12 +40,18 @@ def chances(exponents: list[int], rate: float) -> list[float]:
     return [math.exp(-rate * (exponent - min(exponents))) for exponent in exponents]
 
 
-def survivor_law(exponents: list[int], rate: float, weight: Callable[[int, int], float] = even) -> np.ndarray:
-    """The law of the chosen cell; `weight(place, number)` says how the survivor in that place is preferred."""
+def survivor_law(
+    exponents: list[int], rate: float, weight: Callable[[int, int], float] = even
+) -> np.ndarray:
+    """The law of the chosen cell; `weight(place, number)` says how the survivor in that place is
+    preferred.
+    """
     alive = chances(exponents, rate)
     law = np.zeros(len(exponents))
     for pattern in product((False, True), repeat=len(exponents)):
-        chance = math.prod(p if survives else 1 - p for p, survives in zip(alive, pattern, strict=True))
+        chance = math.prod(
+            p if survives else 1 - p for p, survives in zip(alive, pattern, strict=True)
+        )
         cells = [index for index, survives in enumerate(pattern) if survives]
         weights = [weight(place, len(cells)) for place in range(len(cells))]
         for index, share in zip(cells, weights, strict=True):
@@ -53,7 +60,9 @@ def survivor_law(exponents: list[int], rate: float, weight: Callable[[int, int],
 
 
 def permute_and_flip_law(exponents: list[int], rate: float) -> np.ndarray:
-    """The law of the published algorithm: go through a random order, stop at the first coin that shows heads."""
+    """The law of the published algorithm: go through a random order, stop at the first coin that
+    shows heads.
+    """
     alive = chances(exponents, rate)
     law = np.zeros(len(exponents))
     orders = list(permutations(range(len(exponents))))
@@ -72,20 +81,28 @@ def p_value(observed: np.ndarray, law: np.ndarray) -> float:
 @pytest.mark.parametrize(("exponents", "unit"), CASES)
 def test_the_survivor_form_has_the_law_of_permute_and_flip(exponents, unit):
     np.testing.assert_allclose(
-        survivor_law(exponents, float(unit)), permute_and_flip_law(exponents, float(unit)), rtol=1e-13
+        survivor_law(exponents, float(unit)),
+        permute_and_flip_law(exponents, float(unit)),
+        rtol=1e-13,
     )
 
 
 @pytest.mark.parametrize(("exponents", "unit"), CASES)
 def test_choices_have_their_law_and_no_neighbour_of_it(exponents, unit):
     cells, rate = np.array(exponents), float(unit)
-    observed = np.bincount(choose(one_by_one(np.tile(cells, (DRAWS, 1))), unit), minlength=cells.size)
+    observed = np.bincount(
+        choose(one_by_one(np.tile(cells, (DRAWS, 1))), unit), minlength=cells.size
+    )
     assert p_value(observed, survivor_law(exponents, rate)) > ALARM
     wrong = {
         "rate 10 % up": survivor_law(exponents, rate * 1.1),
         "rate 10 % down": survivor_law(exponents, rate * 0.9),
-        "first preferred": survivor_law(exponents, rate, lambda place, _: 1.4 if place == 0 else 1.0),
-        "last preferred": survivor_law(exponents, rate, lambda place, number: 1.4 if place == number - 1 else 1.0),
+        "first preferred": survivor_law(
+            exponents, rate, lambda place, _: 1.4 if place == 0 else 1.0
+        ),
+        "last preferred": survivor_law(
+            exponents, rate, lambda place, number: 1.4 if place == number - 1 else 1.0
+        ),
         "exponential mechanism": np.array(chances(exponents, rate)),
         "best cells only": np.array(chances(exponents, rate)) ** 50 + 1e-12,
     }
@@ -97,7 +114,9 @@ def test_choices_have_their_law_and_no_neighbour_of_it(exponents, unit):
 def test_cells_that_are_alike_are_chosen_as_one_run_as_they_are_one_by_one(exponents, unit):
     """The cells in another order, so that the cells of a run need not follow each other."""
     order = np.argsort(exponents, kind="stable")
-    gaps, firsts, sizes = np.unique(np.array(exponents)[order], return_index=True, return_counts=True)
+    gaps, firsts, sizes = np.unique(
+        np.array(exponents)[order], return_index=True, return_counts=True
+    )
     runs = Runs(
         exponents=np.tile(gaps, DRAWS),
         sizes=np.tile(sizes, DRAWS),
@@ -112,7 +131,9 @@ def test_cells_that_are_alike_are_chosen_as_one_run_as_they_are_one_by_one(expon
 
 @pytest.mark.parametrize(("size", "parts"), [(1, 10), (5, 3), (60, 2)])
 def test_runs_beside_a_best_cell_have_their_chances(size, parts):
-    """2·10⁵ to 10⁶ choices at each distance of a run from a best cell, as one chi-square; a rate 1 % off is caught."""
+    """2·10⁵ to 10⁶ choices at each distance of a run from a best cell, as one chi-square; a rate 1
+    % off is caught.
+    """
     rows, distances = 10**5, np.arange(1, 12)
     number = 2 * distances.size * rows
     runs = Runs(

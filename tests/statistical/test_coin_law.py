@@ -1,9 +1,10 @@
 """Coins with real entropy: 4·10⁶ tosses each against the probability from floats.
 
-Alarm where the number of heads is further than 6.5 standard deviations from its mean, 8·10⁻¹¹ a coin; with 20 coins and
-4 chi-squares of uniform integers at 10⁻⁹ the file's false-alarm rate is below 6·10⁻⁹. An error of 13 deviations is
-missed with a probability below 10⁻¹⁰: that is 0.0033 at p = 1/2, and 2.9 % of itself at p = 1/20. The controls hold the
-same tosses against rates 5 % off and thresholds of 6 bits only, and integers of which one comes 10 % more often.
+Alarm where the number of heads is further than 6.5 standard deviations from its mean, 8·10⁻¹¹ a
+coin; with 20 coins and 4 chi-squares of uniform integers at 10⁻⁹ the file's false-alarm rate is
+below 6·10⁻⁹. An error of 13 deviations is missed with a probability below 10⁻¹⁰: that is 0.0033 at
+p = 1/2, and 2.9 % of itself at p = 1/20. The controls hold the same tosses against rates 5 % off
+and thresholds of 6 bits only, and integers of which one comes 10 % more often.
 """
 
 import math
@@ -72,7 +73,8 @@ def test_randomized_response_keeps_each_bit_with_its_probability():
 
 @pytest.mark.parametrize("limit", [2, 3, 7, 10])
 def test_integers_below_a_limit_are_uniform(limit):
-    stream, draws = keystream(), 40_000 * limit  # the control's noncentrality is draws·0.01·(1 − 1/limit)/limit ≥ 200
+    # the control's noncentrality is draws·0.01·(1 − 1/limit)/limit ≥ 200
+    stream, draws = keystream(), 40_000 * limit
     observed = np.bincount([below(limit, stream) for _ in range(draws)], minlength=limit)
     assert stats.chisquare(observed).pvalue > 1e-9
     observed[0] += draws // limit // 10  # control: zero comes 10 % more often

@@ -1,8 +1,10 @@
-"""Intervals hold on data that is hard for them: a trial for each row of docs/coverage.md (`make coverage`).
+"""Intervals hold on data that is hard for them: a trial for each row of docs/coverage.md (`make
+coverage`).
 
-A trial has 1,000 draws, or 200 where one takes long. It fails if the upper Clopper–Pearson bound of its coverage lies
-below the confidence, at 10⁻⁸ over all trials: coverages of 90 % with 1,000 draws, and of 80 % with 200, are caught.
-Which data set a row gets goes round, so that each is met in many rows.
+A trial has 1,000 draws, or 200 where one takes long. It fails if the upper Clopper–Pearson bound of
+its coverage lies below the confidence, at 10⁻⁸ over all trials: coverages of 90 % with 1,000 draws,
+and of 80 % with 200, are caught. Which data set a row gets goes round, so that each is met in many
+rows.
 """
 
 from collections import defaultdict
@@ -11,7 +13,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coverages import RELATIONS, SPELLINGS, STATISTICS, Data, Statistic, Trial, data_sets, run, trials
+from coverages import (
+    RELATIONS,
+    SPELLINGS,
+    STATISTICS,
+    Data,
+    Statistic,
+    Trial,
+    data_sets,
+    run,
+    trials,
+)
 
 ALARM = 1e-8
 RUNS = 1_000
@@ -44,7 +56,9 @@ def of_name(name: str) -> Statistic:
 
 
 def trial_of(name: str, spelling: str, relation: str, data: Data, epsilon: str = "1") -> Trial:
-    return Trial(statistic=of_name(name), spelling=spelling, relation=relation, data=data, epsilon=epsilon)
+    return Trial(
+        statistic=of_name(name), spelling=spelling, relation=relation, data=data, epsilon=epsilon
+    )
 
 
 FRACTIONS = next(data for data in HARD if data.name.startswith("40.2"))
@@ -53,7 +67,9 @@ BALANCED = Data(name="balanced", values=np.arange(100) % 2, bounds=(0, 1))
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_the_std_of_a_sample_holds_where_the_population_has_the_largest_possible(spelling, relation):
+def test_the_std_of_a_sample_holds_where_the_population_has_the_largest_possible(
+    spelling, relation
+):
     """With n̂/(n̂−1) times the population's interval, half of the balanced columns were missed."""
     if spelling in ("report", "array, n public", "SQL, n public"):
         return
@@ -64,7 +80,9 @@ def test_the_std_of_a_sample_holds_where_the_population_has_the_largest_possible
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", ["sum beside a mean", "sum beside a count"])
 def test_a_sum_beside_a_number_of_rows_covers_the_rounding_of_its_values(name, relation):
-    """Five thousand values are each rounded by a fifth of a step, thirty scales of the noise at ε = 40."""
+    """Five thousand values are each rounded by a fifth of a step, thirty scales of the noise at ε =
+    40.
+    """
     result = run(trial_of(name, "GROUP BY", relation, FRACTIONS, "40"), RUNS)
     assert not result.rounded
     assert not result.fails(EACH)

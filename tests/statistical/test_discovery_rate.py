@@ -1,8 +1,10 @@
-"""Keys are told as often as π(n) says: 200,000 keys of each size, with real entropy, and one discovery of a study.
+"""Keys are told as often as π(n) says: 200,000 keys of each size, with real entropy, and one
+discovery of a study.
 
-Alarm where the exact two-sided binomial test gives a value below 10⁻¹⁰. There are at most 30 such tests in the file,
-so its false-alarm rate is at most 3·10⁻⁹. At π = 1/2 a rate that is 0.015 off is missed with a probability below
-10⁻¹⁰. The controls hold the same tosses against one unit more, one less, an ε 5 % larger and a δ 20 % larger.
+Alarm where the exact two-sided binomial test gives a value below 10⁻¹⁰. There are at most 30 such
+tests in the file, so its false-alarm rate is at most 3·10⁻⁹. At π = 1/2 a rate that is 0.015 off is
+missed with a probability below 10⁻¹⁰. The controls hold the same tosses against one unit more, one
+less, an ε 5 % larger and a δ 20 % larger.
 """
 
 from fractions import Fraction
@@ -20,7 +22,11 @@ from discreet.release.mechanism import kept_keys
 
 KEYS = 200_000
 ALARM = 1e-10
-PRICES = [(Fraction(1), Fraction(1, 10**5)), (Fraction(1, 2), Fraction(1, 10**6)), (Fraction(2), Fraction(1, 10))]
+PRICES = [
+    (Fraction(1), Fraction(1, 10**5)),
+    (Fraction(1, 2), Fraction(1, 10**6)),
+    (Fraction(2), Fraction(1, 10)),
+]
 
 
 def rate(rule: Keeping, units: int) -> float:
@@ -35,14 +41,27 @@ def fits(kept: int, tossed: int, chance: float) -> bool:
 def sizes(rule: Keeping) -> list[int]:
     """Around the middle, at the ends and at the bends."""
     middle = next(units for units in range(rule.last + 1) if rate(rule, units + 1) >= 0.5)
-    wanted = {1, 2, middle - 1, middle, middle + 1, rule.bend, rule.bend + 1, rule.last, rule.last + 1}
+    wanted = {
+        1,
+        2,
+        middle - 1,
+        middle,
+        middle + 1,
+        rule.bend,
+        rule.bend + 1,
+        rule.last,
+        rule.last + 1,
+    }
     return sorted(units for units in wanted if units > 0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PRICES)
 def test_keys_are_told_with_their_chance_and_no_other(epsilon, delta):
     rule = keeping(epsilon, delta)
-    kept = {units: len(kept_keys(Exact(dict.fromkeys(range(KEYS), units)), rule.chance)) for units in sizes(rule)}
+    kept = {
+        units: len(kept_keys(Exact(dict.fromkeys(range(KEYS), units)), rule.chance))
+        for units in sizes(rule)
+    }
     assert all(fits(count, KEYS, rate(rule, units)) for units, count in kept.items())
     mutants = {
         "one unit more": lambda units: rate(rule, units + 1),

@@ -1,23 +1,27 @@
 """How often `.interval("0.95")` holds the truth, for every statistic and relation.
 
-n ∈ {10, 100, 10⁴}, ε ∈ {0.1, 1}, smooth data (floats: how many are not missing is private), data with ties (integers)
-and, for some statistics, data of which a fifth is missing. Each assertion has a false-alarm rate of at most
-10⁻⁸, from the tail of the binomial law.
+n ∈ {10, 100, 10⁴}, ε ∈ {0.1, 1}, smooth data (floats: how many are not missing is private), data
+with ties (integers) and, for some statistics, data of which a fifth is missing. Each assertion has
+a false-alarm rate of at most 10⁻⁸, from the tail of the binomial law.
 
-    cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250 runs, so that a
+    cell      one statistic, relation, n, ε and shape: fewer hits than 95 % would have. 20 to 250
+              runs, so that a
               coverage below 50 to 85 % is caught
-    together  the cells of a statistic and relation. At least 95 %; and for histograms, at most 99 %.
-              3,000 runs catch a coverage below 91 % (noise a fifth larger than thought) or above 99.9 %, 430 runs one
-              below 84 %
+    together  the cells of a statistic and relation. At least 95 %; and for histograms, at most 99
+              %.
+              3,000 runs catch a coverage below 91 % (noise a fifth larger than thought) or above
+              99.9 %, 430 runs one below 84 %
 
-A cell is one call of the function. Its design releases the integers of its column as often as there are runs: as so
-many groups with the terms of one, or again and again where a design has one group only. That a call without this gives
-the number and the interval of its estimate is a test of its own.
+A cell is one call of the function. Its design releases the integers of its column as often as there
+are runs: as so many groups with the terms of one, or again and again where a design has one group
+only. That a call without this gives the number and the interval of its estimate is a test of its
+own.
 
-Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98 %); what the same
-designs release for many groups is held to 94 and 99.7 % in `test_study_coverage`. At least nominal by design: joint
-variance (98 to 99.9 %), Bernstein's (96 to 100 %), brackets of quantiles (97 to 100 %), bands after isotonic regression
-and the cut at 0 and n (`test_tree_error` has them before it).
+Exact: count, sum, mean, proportion, histogram (discrete noise of a scale near 1 reaches 97 or 98
+%); what the same designs release for many groups is held to 94 and 99.7 % in `test_study_coverage`.
+At least nominal by design: joint variance (98 to 99.9 %), Bernstein's (96 to 100 %), brackets of
+quantiles (97 to 100 %), bands after isotonic regression and the cut at 0 and n (`test_tree_error`
+has them before it).
 """
 
 import math
@@ -108,7 +112,9 @@ def all_deciles(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]
 def middle_of_three(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]:
     """The median of three quantiles, whose ends are put in order in each release."""
     level = Fraction(LEVEL)
-    runs = zip(*(zip(*spread(level, False), strict=True) for spread in found._spread.args[0]), strict=True)
+    runs = zip(
+        *(zip(*spread(level, False), strict=True) for spread in found._spread.args[0]), strict=True
+    )
     ends = [in_order([lambda *_, part=part: part for part in run], level, False) for run in runs]
     return [bool(within((low[1], high[1]), deciles(x)[4])) for low, high in ends]
 
@@ -124,7 +130,9 @@ PARTS: dict[str, Callable[[np.ndarray], float]] = {
 
 
 def all_parts(found: Any, x: np.ndarray, _: tuple[float, float]) -> list[bool]:
-    """Each part on its own; they share their noise, so only the worst of them counts, and one may miss."""
+    """Each part on its own; they share their noise, so only the worst of them counts, and one may
+    miss.
+    """
     held = [within(part.interval(LEVEL), PARTS[name](x)) for name, part in found.items()]
     runs = max(len(np.atleast_1d(part)) for part in held)  # the number of values may be public
     return np.stack([np.broadcast_to(part, runs) for part in held], axis=1).ravel().tolist()
@@ -293,7 +301,11 @@ HOLES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any], int]] = 
     ),
     "variance": (discreet.variance, np.nanvar, 40),
     "median": (discreet.median, lambda x: ranked(x[~np.isnan(x)], 0.5), 40),
-    "count of a summary": (lambda x, **given: discreet.summary(x, **given).count, lambda x: (~np.isnan(x)).sum(), 20),
+    "count of a summary": (
+        lambda x, **given: discreet.summary(x, **given).count,
+        lambda x: (~np.isnan(x)).sum(),
+        20,
+    ),
 }
 
 

@@ -1,7 +1,9 @@
-"""A messy file, read as declared or cleaned by a SELECT, gives the numbers of the clean data within their intervals.
+"""A messy file, read as declared or cleaned by a SELECT, gives the numbers of the clean data within
+their intervals.
 
-All intervals hold together but with a chance of 10⁻⁶ for each question: a false alarm in 10⁵ runs of the suite. A
-reading that dropped one row in twenty would move each count by five times its interval.
+All intervals hold together but with a chance of 10⁻⁶ for each question: a false alarm in 10⁵ runs
+of the suite. A reading that dropped one row in twenty would move each count by five times its
+interval.
 """
 
 from collections import Counter, defaultdict
@@ -40,15 +42,21 @@ def inside(answer, key, name, expected):
     assert [row[key] for row in table] == list(expected)
     for row in table:
         assert row[f"{name}_low"] <= expected[row[key]] <= row[f"{name}_high"], row
-        assert row[f"{name}_high"] - row[f"{name}_low"] < 0.3 * max(expected[row[key]], 1)  # or it says nothing
+        # or it says nothing
+        assert row[f"{name}_high"] - row[f"{name}_low"] < 0.3 * max(expected[row[key]], 1)
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_released_numbers_are_those_of_the_clean_data(folder, truth, kind):
     with study_of(folder, kind) as study:
         months = Counter(f"{admitted:%Y-%m}" for _, _, admitted, *_ in truth)
-        by_month = "SELECT strftime(admitted, '%Y-%m') AS month, count(*) AS visits FROM visits GROUP BY month"
-        inside(study.sql(by_month, **TERMS).release(), "month", "visits", dict(sorted(months.items())))
+        by_month = (
+            "SELECT strftime(admitted, '%Y-%m') AS month, count(*) AS visits FROM visits GROUP BY"
+            " month"
+        )
+        inside(
+            study.sql(by_month, **TERMS).release(), "month", "visits", dict(sorted(months.items()))
+        )
 
         costs = defaultdict(list)
         for _, ward, _, _, _, cost in truth:
@@ -57,12 +65,20 @@ def test_released_numbers_are_those_of_the_clean_data(folder, truth, kind):
         answer = study.sql(by_ward, **TERMS).release()
         wards = sorted(costs)
         inside(answer, "ward", "visits", {ward: len(costs[ward]) for ward in wards})
-        inside(answer, "ward", "cost", {ward: fmean(c for c in costs[ward] if c is not None) for ward in wards})
+        inside(
+            answer,
+            "ward",
+            "cost",
+            {ward: fmean(c for c in costs[ward] if c is not None) for ward in wards},
+        )
 
 
 def test_a_stay_in_days_is_one_date_less_the_other(folder, truth):
     with study_of(folder, "declared") as study:
-        days = "SELECT ward, avg(least(greatest(discharged - admitted, 0), 60)) AS days FROM visits GROUP BY ward"
+        days = (
+            "SELECT ward, avg(least(greatest(discharged - admitted, 0), 60)) AS days FROM visits"
+            " GROUP BY ward"
+        )
         stays = defaultdict(list)
         for _, ward, _, stay, _, _ in truth:
             stays[ward].append(stay)
@@ -71,10 +87,16 @@ def test_a_stay_in_days_is_one_date_less_the_other(folder, truth):
 
 
 def test_the_plain_promise_is_far_from_the_truth(folder, truth):
-    """What the others would look like if they could fail: the promise that `discreet check` warns about."""
+    """What the others would look like if they could fail: the promise that `discreet check` warns
+    about.
+    """
     file = folder / "plain.toml"
     file.write_text(by_rows(blocks()["study.toml"][0]), "utf-8")
     with discreet.open(file) as study:
-        answer = study.sql("SELECT ward, count(*) AS visits FROM visits GROUP BY ward", **TERMS).release()
+        answer = study.sql(
+            "SELECT ward, count(*) AS visits FROM visits GROUP BY ward", **TERMS
+        ).release()
         wards = Counter(ward for _, ward, *_ in truth)
-        assert all(row["visits_high"] < 0.9 * wards[row["ward"]] for row in answer.to_arrow().to_pylist())
+        assert all(
+            row["visits_high"] < 0.9 * wards[row["ward"]] for row in answer.to_arrow().to_pylist()
+        )

@@ -1,10 +1,12 @@
-"""What a plan says of an error is what the error is: 95 % of the errors are within it, and hardly more.
+"""What a plan says of an error is what the error is: 95 % of the errors are within it, and hardly
+more.
 
-Groups that all hold the same rows are so many releases of one. A plan speaks for the data where the noise does most:
-values near an end of the bounds, but not at it, where the estimate is held within them. Of N = 20,000 errors more than
-binom.isf(1e-9, N, 0.05) beyond the plan fail, which catches 6.9 % instead of 5 %. Where groups are large, fewer than
-binom.ppf(1e-9, N, 0.05) beyond 0.9 of the plan fail as well: the 95 % quantile is at least 0.9 of the plan, and 0.75 is
-caught. Counts are whole numbers, which widens that by one. The false-alarm rate of all assertions is below 10⁻⁶.
+Groups that all hold the same rows are so many releases of one. A plan speaks for the data where the
+noise does most: values near an end of the bounds, but not at it, where the estimate is held within
+them. Of N = 20,000 errors more than binom.isf(1e-9, N, 0.05) beyond the plan fail, which catches
+6.9 % instead of 5 %. Where groups are large, fewer than binom.ppf(1e-9, N, 0.05) beyond 0.9 of the
+plan fail as well: the 95 % quantile is at least 0.9 of the plan, and 0.75 is caught. Counts are
+whole numbers, which widens that by one. The false-alarm rate of all assertions is below 10⁻⁶.
 """
 
 import math
@@ -26,7 +28,9 @@ MOST, LEAST = int(binom.isf(1e-9, GROUPS, 0.05)), int(binom.ppf(1e-9, GROUPS, 0.
 
 
 def integer_of(measure, values):
-    """What all rows together add to a measure, of columns that hold the same whole numbers from 0 to 1000."""
+    """What all rows together add to a measure, of columns that hold the same whole numbers from 0
+    to 1000.
+    """
     match measure:
         case Rows(None) | Present():
             return len(values)
@@ -47,16 +51,27 @@ QUESTIONS = {
     "a count and a mean": ("count(*), avg(a)", {"count(*)": "count", "avg(a)": "mean"}),
     "a sum and a mean": ("sum(a), avg(a)", {"sum(a)": "sum", "avg(a)": "mean"}),
     "two means": ("avg(a), avg(b)", {"avg(a)": "mean", "avg(b)": "mean"}),
-    "three means and a count": ("count(*), avg(a), avg(b), avg(c)", {"count(*)": "count", "avg(c)": "mean"}),
+    "three means and a count": (
+        "count(*), avg(a), avg(b), avg(c)",
+        {"count(*)": "count", "avg(c)": "mean"},
+    ),
     "a variance": ("var_pop(a)", {"var_pop(a)": "variance"}),
-    "a count and a variance": ("count(*), var_pop(a)", {"count(*)": "count", "var_pop(a)": "variance"}),
-    "a count, a mean and a condition": ("count(*), avg(a), count(b > 500)", {"count(b > 500)": "count"}),
+    "a count and a variance": (
+        "count(*), var_pop(a)",
+        {"count(*)": "count", "var_pop(a)": "variance"},
+    ),
+    "a count, a mean and a condition": (
+        "count(*), avg(a), count(b > 500)",
+        {"count(b > 500)": "count"},
+    ),
     "the variance of a sample": ("var_samp(a)", {"var_samp(a)": "variance"}),
 }
 
 
 def errors(asked, neighbors, size, missing):
-    """For each title the errors of all groups, and what the plan says; values lie near the lower end."""
+    """For each title the errors of all groups, and what the plan says; values lie near the lower
+    end.
+    """
     values = np.random.default_rng(11).integers(20, 60, size)
     columns = {name: {"bounds": [0, 1000], "missing": missing} for name in "abc"}
     columns["level"] = {"keys": f"0..{GROUPS - 1}"}
@@ -76,14 +91,30 @@ def errors(asked, neighbors, size, missing):
     return found, {titles[line.name]: line.reach for line in plan.lines}
 
 
-TERMS = [(30, "change-one", "drop"), (30, "add-remove", 0), (2000, "change-one", 0), (2000, "add-remove", "drop")]
-OTHERS = [(30, "change-one", 0), (30, "add-remove", "drop"), (2000, "change-one", "drop"), (2000, "add-remove", 0)]
-"""Half of all combinations each, in which every two values meet; questions have one half or the other, in turn."""
+TERMS = [
+    (30, "change-one", "drop"),
+    (30, "add-remove", 0),
+    (2000, "change-one", 0),
+    (2000, "add-remove", "drop"),
+]
+OTHERS = [
+    (30, "change-one", 0),
+    (30, "add-remove", "drop"),
+    (2000, "change-one", "drop"),
+    (2000, "add-remove", 0),
+]
+"""Half of all combinations each, in which every two values meet; questions have one half or the
+other, in turn.
+"""
 
 
 @pytest.mark.parametrize(
     ("question", "size", "neighbors", "missing"),
-    [(question, *terms) for at, question in enumerate(QUESTIONS) for terms in (TERMS, OTHERS)[at % 2]],
+    [
+        (question, *terms)
+        for at, question in enumerate(QUESTIONS)
+        for terms in (TERMS, OTHERS)[at % 2]
+    ],
 )
 def test_errors_are_what_the_plan_says(question, size, neighbors, missing):
     asked, kinds = QUESTIONS[question]
@@ -116,7 +147,9 @@ AGE = 40
 
 @pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
 def test_errors_of_a_report_are_what_its_plan_says(neighbors):
-    """A column `copy` is in all tables, and every copy holds the same rows: so many releases of one report."""
+    """A column `copy` is in all tables, and every copy holds the same rows: so many releases of one
+    report.
+    """
     columns = {
         "copy": {"keys": f"1..{COPIES}"},
         "sex": {"keys": ["f", "m"]},
@@ -145,7 +178,9 @@ def test_errors_of_a_report_are_what_its_plan_says(neighbors):
 
 
 def _cells(plan, measure, each):
-    """What rows that are alike add to a measure in the cells of all sets of groups, as an engine gives them."""
+    """What rows that are alike add to a measure in the cells of all sets of groups, as an engine
+    gives them.
+    """
     shape = [one.axis.sizes[-1] for one in plan.layout.attributes if one.group is not None]
     factor = AGE if isinstance(measure, Total) else 1
     full = np.full(shape, each * factor)

@@ -1,12 +1,13 @@
 """Intervals of a report cover as often as they say, and its plan promises what its errors are.
 
-One report is drawn N = 400 times, with all of its kinds of numbers: counts, a count under WHERE, nested group columns,
-a sum, means and a proportion. How far noise reaches is computed once, as it is the same in all draws. For each number
-the share of covered cells, and for counts and sums the share of errors within the plan, must lie between bounds that a
-binomial law of N·cells/16 independent cells exceeds with 10⁻⁸: cells of one draw share their noise, and 16 is more than
-any variance that was seen. At 95 % the bounds are 87 and 99.7 %: reaches of 0.6 of what they should be are caught. Of
-intervals that hold together, all of a draw must hold in as many draws as a binomial law allows with 10⁻⁸, which catches
-88 %.
+One report is drawn N = 400 times, with all of its kinds of numbers: counts, a count under WHERE,
+nested group columns, a sum, means and a proportion. How far noise reaches is computed once, as it
+is the same in all draws. For each number the share of covered cells, and for counts and sums the
+share of errors within the plan, must lie between bounds that a binomial law of N·cells/16
+independent cells exceeds with 10⁻⁸: cells of one draw share their noise, and 16 is more than any
+variance that was seen. At 95 % the bounds are 87 and 99.7 %: reaches of 0.6 of what they should be
+are caught. Of intervals that hold together, all of a draw must hold in as many draws as a binomial
+law allows with 10⁻⁸, which catches 88 %.
 """
 
 import math
@@ -26,14 +27,18 @@ TABLES = {
     "states": "SELECT state, count(*) AS n FROM data GROUP BY state",
     "sexes": "SELECT sex, state, count(*) AS n FROM data GROUP BY sex, state",
     "some": "SELECT sex, count(*) AS n FROM data WHERE county IN ('c1', 'c7') GROUP BY sex",
-    "cost": "SELECT sex, sum(cost) AS total, avg(cost) AS mean, avg(ok) AS good FROM data GROUP BY sex",
+    "cost": (
+        "SELECT sex, sum(cost) AS total, avg(cost) AS mean, avg(ok) AS good FROM data GROUP BY sex"
+    ),
 }
 
 
 @pytest.mark.parametrize(
     ("neighbors", "together"), [("add-remove", False), ("change-one", False), ("add-remove", True)]
 )
-def test_intervals_of_a_report_cover_as_often_as_they_say(tmp_path, neighbors, together, monkeypatch):
+def test_intervals_of_a_report_cover_as_often_as_they_say(
+    tmp_path, neighbors, together, monkeypatch
+):
     random = np.random.default_rng(2)
     county = random.integers(0, 9, 4000)
     parents = ["a", "a", "a", "a", "b", "b", "c", "c", "c"]
@@ -69,7 +74,9 @@ def test_intervals_of_a_report_cover_as_often_as_they_say(tmp_path, neighbors, t
             monkeypatch.setattr(report_module, name, _once(getattr(report_module, name)))
         shown = {name: template[name].to_dict() for name, _ in exact}
         for draw in range(DRAWS + 1):
-            noisy = plan.design.noisy(secret, plan.terms, plan.epsilon) if draw else template.columns
+            noisy = (
+                plan.design.noisy(secret, plan.terms, plan.epsilon) if draw else template.columns
+            )
             report = _drawn(plan, template, noisy)
             for (table, column), truth in exact.items():
                 asked = plan.table_of(table)
@@ -82,7 +89,9 @@ def test_intervals_of_a_report_cover_as_often_as_they_say(tmp_path, neighbors, t
                 inside[table, column] += ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).tolist()
                 within[table, column] += (np.abs(value - truth) <= reach[table, column]).tolist()
         if together:
-            draws = np.concatenate([np.reshape(covered, (DRAWS, -1)) for covered in inside.values()], axis=1)
+            draws = np.concatenate(
+                [np.reshape(covered, (DRAWS, -1)) for covered in inside.values()], axis=1
+            )
             assert draws.all(axis=1).mean() >= binom.ppf(1e-8, DRAWS, 0.95) / DRAWS
             return
         for name, covered in inside.items():
@@ -128,7 +137,9 @@ def _exact(county, parents, sex, cost, good):
     return {
         ("counties", "n"): np.array([(county == index).sum() for index in range(9)]),
         ("states", "n"): np.array([(state == one).sum() for one in states]),
-        ("sexes", "n"): np.array([((sex == a) & (state == b)).sum() for a in sexes for b in states]),
+        ("sexes", "n"): np.array(
+            [((sex == a) & (state == b)).sum() for a in sexes for b in states]
+        ),
         ("some", "n"): np.array([((sex == one) & some).sum() for one in sexes]),
         ("cost", "total"): np.array([cost[sex == one].sum() for one in sexes]),
         ("cost", "mean"): np.array([cost[sex == one].mean() for one in sexes]),

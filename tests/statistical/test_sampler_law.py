@@ -1,8 +1,9 @@
 """TRUST 3, the third verification: real entropy, one bin per integer, at composite scales.
 
-Per scale a Pearson chi-square over 10⁶ draws, tails pooled to an expectation of 10 or more, alarm at p < 10⁻⁹: with 15
-scales and three tests each the file's false-alarm rate is below 5·10⁻⁸. It catches a scale that is 3 % off at every
-scale here, a sign bias of 51/49, a zero with the wrong weight, an off-by-one: see the mutants.
+Per scale a Pearson chi-square over 10⁶ draws, tails pooled to an expectation of 10 or more, alarm
+at p < 10⁻⁹: with 15 scales and three tests each the file's false-alarm rate is below 5·10⁻⁸. It
+catches a scale that is 3 % off at every scale here, a sign bias of 51/49, a zero with the wrong
+weight, an off-by-one: see the mutants.
 """
 
 from fractions import Fraction
@@ -15,18 +16,38 @@ from discreet import DiscreteLaplace
 
 DRAWS = 10**6
 ALARM = 1e-9
-SCALES = ["1/2", "1", "3", "7/3", "10", "10/3", "20", "100", "3/2", "1/5", "13/7", "50", "33/4", "6", "1000/3"]
+SCALES = [
+    "1/2",
+    "1",
+    "3",
+    "7/3",
+    "10",
+    "10/3",
+    "20",
+    "100",
+    "3/2",
+    "1/5",
+    "13/7",
+    "50",
+    "33/4",
+    "6",
+    "1000/3",
+]
 
 
 def chi_square(draws: np.ndarray, scale: Fraction) -> float:
-    """The p-value of the draws under DLap(scale); probabilities from the formula in floats, not from discreet."""
+    """The p-value of the draws under DLap(scale); probabilities from the formula in floats, not
+    from discreet.
+    """
     t = float(scale)
     q = np.exp(-1 / t)
     reach = max(1, int(t * np.log(DRAWS * (1 - q) / (1 + q) / 10)))
     k = np.arange(-reach, reach + 1)
     expected = DRAWS * (1 - q) / (1 + q) * q ** np.abs(k)
     tail = DRAWS * q ** (reach + 1) / (1 + q)
-    observed = np.bincount(np.clip(draws, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)
+    observed = np.bincount(
+        np.clip(draws, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3
+    )
     expected = np.concatenate([[tail], expected, [tail]])
     if tail < 10:  # pool the tails into the last bins
         observed[1] += observed[0]
@@ -73,7 +94,9 @@ def biased_sign(scale: Fraction, rng: np.random.Generator) -> np.ndarray:
 
 def negative_zero_kept(scale: Fraction, rng: np.random.Generator) -> np.ndarray:
     """A plain geometric size with a sign: both zeros are kept, and 0 is drawn too often."""
-    return np.floor(-float(scale) * np.log(1 - rng.random(DRAWS))).astype(np.int64) * rng.choice([-1, 1], DRAWS)
+    return np.floor(-float(scale) * np.log(1 - rng.random(DRAWS))).astype(np.int64) * rng.choice(
+        [-1, 1], DRAWS
+    )
 
 
 def off_by_one(scale: Fraction, _: np.random.Generator) -> np.ndarray:

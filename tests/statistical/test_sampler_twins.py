@@ -1,8 +1,10 @@
-"""The second verification: the fast sampler and a slow reference see the same bits and give the same integers.
+"""The second verification: the fast sampler and a slow reference see the same bits and give the
+same integers.
 
-The reference is written from PROOF.md: it compares the bits of V with thresholds of 320 bits that mpmath computes, one
-draw after the other, and shares with the code under test only the order in which bits are read. Deterministic given the
-words, so there is no false alarm. One wrong integer in the 2.1 million fails it.
+The reference is written from PROOF.md: it compares the bits of V with thresholds of 320 bits that
+mpmath computes, one draw after the other, and shares with the code under test only the order in
+which bits are read. Deterministic given the words, so there is no false alarm. One wrong integer in
+the 2.1 million fails it.
 """
 
 from bisect import bisect_right
@@ -19,8 +21,23 @@ from discreet.draw import vector
 from discreet.draw.vector import draw_one, fill
 from scripted import Replayed
 
-SCALES = [Fraction(1, 50), Fraction(1, 9), Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(10), Fraction(20)]
-SCALES += [Fraction(100), Fraction(2**10, 3), Fraction(12345, 7), Fraction(2**20), Fraction(2**24, 5), Fraction(2**28)]
+SCALES = [
+    Fraction(1, 50),
+    Fraction(1, 9),
+    Fraction(1, 2),
+    Fraction(1),
+    Fraction(7, 3),
+    Fraction(10),
+    Fraction(20),
+]
+SCALES += [
+    Fraction(100),
+    Fraction(2**10, 3),
+    Fraction(12345, 7),
+    Fraction(2**20),
+    Fraction(2**24, 5),
+    Fraction(2**28),
+]
 SCALES += [Fraction(2**31), Fraction(2**40)]
 WIDTH = 320
 
@@ -55,21 +72,28 @@ class Reference:
         self.shared = self.cells[-1]
         self.numbers = [1 + bisect_right(self.cells, cell) for cell in range(self.shared)]
         before = [0, *self.cells] + [self.shared] * len(edges)
-        self.edges = [edge + (self.shared - cells << WIDTH - 16) for edge, cells in zip(edges, before, strict=False)]
+        self.edges = [
+            edge + (self.shared - cells << WIDTH - 16)
+            for edge, cells in zip(edges, before, strict=False)
+        ]
 
     @staticmethod
     def fixed(number: mpmath.mpf) -> int:
         return int(mpmath.floor(number * mpmath.mpf(2) ** WIDTH))
 
     def settle(self, edges: list[int], bits: int, width: int, more: Callable[[], int]) -> int:
-        """How many edges lie below a V of which so many bits are known, reading 64 at a time while that is open."""
+        """How many edges lie below a V of which so many bits are known, reading 64 at a time while
+        that is open.
+        """
         while True:
             below = bisect_right(edges, bits << WIDTH - width)
             if below == bisect_right(edges, (bits + 1 << WIDTH - width) - 1):
                 return below
             bits, width = bits << 64 | more(), width + 64
 
-    def toss(self, chance: Callable[[int], mpmath.mpf], number: int, more: Callable[[], int]) -> bool:
+    def toss(
+        self, chance: Callable[[int], mpmath.mpf], number: int, more: Callable[[], int]
+    ) -> bool:
         """A coin whose chance is a function of a number, and is computed once."""
         if (chance, number) not in self.chances:
             with mpmath.workdps(110):
@@ -121,7 +145,9 @@ class Reference:
         return 1 / (1 + 1 / power(2**bit / self.scale))
 
     def constant(self, bits: int) -> mpmath.mpf:
-        """Of the chances of the numbers below 2m = 2^(bits + 1), the part that is constant below m, and 0 beyond."""
+        """Of the chances of the numbers below 2m = 2^(bits + 1), the part that is constant below m,
+        and 0 beyond.
+        """
         half = 2**bits
         q, least = power(1 / self.scale), power((2 * half - 1) / self.scale)
         total = (1 - q * least) / (1 - q) - 2 * half * least
@@ -145,7 +171,9 @@ class Reference:
 
     def joined(self, top: int, lower: int) -> int:
         """X of its top and M."""
-        return top * 2**self.lower + lower if top >= 0 else -1 - ((-1 - top) * 2**self.lower + lower)
+        return (
+            top * 2**self.lower + lower if top >= 0 else -1 - ((-1 - top) * 2**self.lower + lower)
+        )
 
 
 law_of = cache(Reference)
@@ -157,20 +185,27 @@ def read(entropy: Replayed, count: int, dtype: type) -> list[int]:
     return words.view(dtype)[:count].tolist()
 
 
-def settled(law: Reference, cells: list[int], entropy: Replayed) -> list[tuple[int | None, int, int]]:
+def settled(
+    law: Reference, cells: list[int], entropy: Replayed
+) -> list[tuple[int | None, int, int]]:
     """For each shared cell its top, if its number is one, the number, and a new cell."""
     words = read(entropy, len(cells), np.uint64)
     more = entropy.more
     numbers = [
-        law.settle(law.edges, cell << 48 | word >> 16, 64, more) for cell, word in zip(cells, words, strict=True)
+        law.settle(law.edges, cell << 48 | word >> 16, 64, more)
+        for cell, word in zip(cells, words, strict=True)
     ]
     tops = [law.top(number, more) if law.is_top(number) else None for number in numbers]
     return list(zip(tops, numbers, [word % 2**16 for word in words], strict=True))
 
 
-def tops_of(law: Reference, cells: list[int], entropy: Replayed) -> tuple[list[int | None], dict[int, tuple[int, int]]]:
+def tops_of(
+    law: Reference, cells: list[int], entropy: Replayed
+) -> tuple[list[int | None], dict[int, tuple[int, int]]]:
     """The tops of cells, and for each position of an excess its number and a new cell."""
-    tops = [law.number(cell, entropy.more) - law.half if cell < law.shared else None for cell in cells]
+    tops = [
+        law.number(cell, entropy.more) - law.half if cell < law.shared else None for cell in cells
+    ]
     shared = [position for position, cell in enumerate(cells) if cell >= law.shared]
     excesses = {}
     for position, (top, number, cell) in zip(
@@ -185,7 +220,11 @@ def tops_of(law: Reference, cells: list[int], entropy: Replayed) -> tuple[list[i
 def reference(scale: Fraction, count: int, entropy: Replayed) -> list[int]:
     law = law_of(scale, *(vector._BITS if count > vector._FEW else vector._BITS_OF_FEW))
     bits = law.lower
-    kind = next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= 8 * np.dtype(kind).itemsize)
+    kind = next(
+        kind
+        for kind in (np.uint8, np.uint16, np.uint32, np.uint64)
+        if bits <= 8 * np.dtype(kind).itemsize
+    )
     draws: list[int] = []
     for start in range(0, count, vector.BLOCK):
         block = min(count - start, vector.BLOCK)

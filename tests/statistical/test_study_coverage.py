@@ -1,15 +1,20 @@
-"""Intervals of 95 % hold at least 95 % of the time, and where they are exact at most 99 %, for every statistic.
+"""Intervals of 95 % hold at least 95 % of the time, and where they are exact at most 99 %, for
+every statistic.
 
-One table is read once; only the noise is drawn anew, for all rounds at once. A run of N intervals fails by chance with
-probability below 10⁻⁸ for each assertion, if the coverage is 0.95 or more (and 0.99 or less): the bounds are quantiles
-of the binomial law. With N = 20,000 a coverage of 0.94 or of 0.997 is caught with probability above 0.99, with N = 500
-one of 0.85; more than 0.99 is only looked for with N = 20,000. One group alone is what `test_interval_coverage` has:
-arrays are released by the same designs.
+One table is read once; only the noise is drawn anew, for all rounds at once. A run of N intervals
+fails by chance with probability below 10⁻⁸ for each assertion, if the coverage is 0.95 or more (and
+0.99 or less): the bounds are quantiles of the binomial law. With N = 20,000 a coverage of 0.94 or
+of 0.997 is caught with probability above 0.99, with N = 500 one of 0.85; more than 0.99 is only
+looked for with N = 20,000. One group alone is what `test_interval_coverage` has: arrays are
+released by the same designs.
 
     count, sum, mean, proportion     exact, but for a step: between 0.95 and 0.99
-    variance, std                    half of the error for the mean, half for the rest: between 0.95 and 1
-    quantiles                        a guarantee for every table, so wide on most: between 0.95 and 1
-    minimum, maximum                 the bounds: no private method can know what lies beyond the last record
+    variance, std                    half of the error for the mean, half for the rest: between 0.95
+                                     and 1
+    quantiles                        a guarantee for every table, so wide on most: between 0.95 and
+                                     1
+    minimum, maximum                 the bounds: no private method can know what lies beyond the
+                                     last record
 """
 
 import numpy as np
@@ -26,7 +31,9 @@ ALONE = 500
 AGES = [0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 10, 10]
 PAYS = (np.linspace(-2.9, 4.7, len(AGES)) ** 3 / 30).tolist()
 WELL = [at % 3 == 0 for at in range(len(AGES))]
-MEMBERS = [{"age": age, "pay": pay, "well": well} for age, pay, well in zip(AGES, PAYS, WELL, strict=True)]
+MEMBERS = [
+    {"age": age, "pay": pay, "well": well} for age, pay, well in zip(AGES, PAYS, WELL, strict=True)
+]
 
 QUESTIONS = {
     "count(*)": ("exact", len(AGES)),
@@ -45,7 +52,9 @@ QUESTIONS = {
     "max(pay)": ("wide", max(PAYS)),
 }
 CROWD = 40
-"""How many times the members are in a table without groups: some of its intervals need a number of rows to be exact."""
+"""How many times the members are in a table without groups: some of its intervals need a number of
+rows to be exact.
+"""
 
 
 def least(runs: int) -> int:
@@ -76,12 +85,16 @@ def test_intervals_of_groups_hold_as_often_as_they_say(asked, neighbors):
     ranked = asked.split("(")[0] in ("median", "quantile", "min", "max")
     groups, rounds = (100, 5) if ranked else (GROUPS, ROUNDS)
     rows = [{**member, "level": level} for level in range(groups) for member in MEMBERS]
-    study = study_of(rows, Paper(), neighbors=neighbors, columns={"level": {"keys": f"0..{groups - 1}"}})
+    study = study_of(
+        rows, Paper(), neighbors=neighbors, columns={"level": {"keys": f"0..{groups - 1}"}}
+    )
     held, runs = hits(study.sql(select(asked, "GROUP BY level"), epsilon="0.7"), rounds, truth)
     assert judge(kind, held, runs), (held / runs, runs)
 
 
-@pytest.mark.parametrize("asked", ["sum(age)", "avg(pay)", "var_pop(age)", "stddev(pay)", "median(age)"])
+@pytest.mark.parametrize(
+    "asked", ["sum(age)", "avg(pay)", "var_pop(age)", "stddev(pay)", "median(age)"]
+)
 def test_intervals_where_the_size_is_public_hold_as_often_as_they_say(asked):
     kind, _ = QUESTIONS.get(asked, ("wide", 0))
     truth = {

@@ -1,9 +1,11 @@
-"""The test of times in `tests/timing.py` has the error rates that it states, whatever the machine does.
+"""The test of times in `tests/timing.py` has the error rates that it states, whatever the machine
+does.
 
-The rates themselves are computed, over all streams at once: the chance of each count of pairs, with those taken out
-that are decided. What a machine may do is simulated with fixed seeds, loads that jump, drift, remember or follow the
-order, and decided at an error of 1 %, so that a rate too high shows in 500 streams: the alarm is at more than 2 % and
-five deviations. The control is the same without the coin.
+The rates themselves are computed, over all streams at once: the chance of each count of pairs, with
+those taken out that are decided. What a machine may do is simulated with fixed seeds, loads that
+jump, drift, remember or follow the order, and decided at an error of 1 %, so that a rate too high
+shows in 500 streams: the alarm is at more than 2 % and five deviations. The control is the same
+without the coin.
 """
 
 import itertools
@@ -49,7 +51,9 @@ def test_a_dependence_is_missed_once_in_a_billion_streams():
 
 
 class Machine:
-    """Calls that take `work` units of time on a machine whose load follows a rule; nothing is waited for."""
+    """Calls that take `work` units of time on a machine whose load follows a rule; nothing is
+    waited for.
+    """
 
     def __init__(self, load, seed: int) -> None:
         self.random, self.load, self.calls, self.last = random.Random(seed), load, 0, 1.0
@@ -68,7 +72,9 @@ LOADS = {
     "heavy tails": lambda machine: machine.random.paretovariate(0.5),
     "every other call": lambda machine: 1 + 2 * (machine.calls % 2),
     "ever slower": lambda machine: 1.3 ** (machine.calls % 400),
-    "bursts": lambda machine: 9.0 if machine.calls // 50 % 2 and machine.random.random() < 0.7 else 1.0,
+    "bursts": lambda machine: (
+        9.0 if machine.calls // 50 % 2 and machine.random.random() < 0.7 else 1.0
+    ),
     "a memory": lambda machine: 3.0 if machine.last < 2 and machine.random.random() < 0.8 else 1.0,
 }
 

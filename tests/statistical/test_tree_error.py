@@ -1,10 +1,11 @@
 """The errors of the tree: prefix sums against the designed table, and what a band covers.
 
-Every statistical assertion has a false-alarm rate of at most 10⁻⁷. Root mean square errors: 8,000 releases, compared
-at 6 standard errors with the exact value from the linear map; a scale 10 % off is caught. Coverage: of a band at the
-k-th of m simulations the true coverage has the law Beta(k, m+1−k), so the hits of 20,000 fresh releases have a
-beta-binomial law; an alarm means less than 94.4 or more than 96.4 %, and a band 10 % too narrow or too wide is caught.
-Ties can only add hits, and are rare at the scales used here.
+Every statistical assertion has a false-alarm rate of at most 10⁻⁷. Root mean square errors: 8,000
+releases, compared at 6 standard errors with the exact value from the linear map; a scale 10 % off
+is caught. Coverage: of a band at the k-th of m simulations the true coverage has the law Beta(k,
+m+1−k), so the hits of 20,000 fresh releases have a beta-binomial law; an alarm means less than 94.4
+or more than 96.4 %, and a band 10 % too narrow or too wide is caught. Ties can only add hits, and
+are rare at the scales used here.
 """
 
 from fractions import Fraction
@@ -74,7 +75,11 @@ def covered(hits: int, releases: int, tree: Tree) -> bool:
 @pytest.mark.parametrize(("relation", "cells"), DESIGNED)
 def test_the_exact_error_is_the_designed_one(relation, cells):
     designed = DESIGNED[relation, cells]
-    assert 0.9 * designed < exact_error(tree_design(cells, terms_of(relation), Fraction(1))) < 1.1 * designed
+    assert (
+        0.9 * designed
+        < exact_error(tree_design(cells, terms_of(relation), Fraction(1)))
+        < 1.1 * designed
+    )
 
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
@@ -96,7 +101,11 @@ def test_releases_have_the_exact_error(cells, relation):
 def test_the_band_is_the_designed_one(relation, cells):
     """Bands lie 0 to 3 % above the quantile, and move by 1 %; the table is rounded to 4 %."""
     designed = DESIGNED_BANDS[relation, cells]
-    assert 0.9 * designed < tree_design(cells, terms_of(relation), Fraction(1)).band(LEVEL) < 1.1 * designed
+    assert (
+        0.9 * designed
+        < tree_design(cells, terms_of(relation), Fraction(1)).band(LEVEL)
+        < 1.1 * designed
+    )
 
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
@@ -120,9 +129,11 @@ def test_the_band_of_a_share_covers_as_often_as_it_says(share):
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 def test_released_curves_and_quantile_intervals_hold_the_truth(relation):
-    """1,500 releases of 2,000 records with ties and empty cells: at least nominal, after all the post-processing.
+    """1,500 releases of 2,000 records with ties and empty cells: at least nominal, after all the
+    post-processing.
 
-    At a coverage of 95 % fewer than 1,377 hits have a chance of 10⁻⁷; bands with half the width are caught.
+    At a coverage of 95 % fewer than 1,377 hits have a chance of 10⁻⁷; bands with half the width are
+    caught.
     """
     cells, releases = 100, 1500
     tree = tree_design(cells, terms_of(relation), Fraction(1, 2))
@@ -144,5 +155,7 @@ def test_released_curves_and_quantile_intervals_hold_the_truth(relation):
     held = 0
     for curve in curves:
         intervals = [quantile_interval(curve, share, given, share_band) for share in shares]
-        held += all(first <= cell <= last for (first, last), cell in zip(intervals, correct, strict=True))
+        held += all(
+            first <= cell <= last for (first, last), cell in zip(intervals, correct, strict=True)
+        )
     assert held >= least

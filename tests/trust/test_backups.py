@@ -1,6 +1,8 @@
-"""TRUST 54: backups that are made under load and put back: no budget comes back, no spend buys two draws.
+"""TRUST 54: backups that are made under load and put back: no budget comes back, no spend buys two
+draws.
 
-The control is a plain copy of ledger and anchor together: put back, it opens with the budget of its day.
+The control is a plain copy of ledger and anchor together: put back, it opens with the budget of its
+day.
 """
 
 import os
@@ -40,11 +42,15 @@ def lost(place: Place) -> None:
 
 def restored(place: Place, backup: Path, **options) -> Ledger:
     planned = Ledger.restoration(place.where, anchor=place.anchor, backup=backup, **options)
-    return Ledger.restore(place.where, anchor=place.anchor, backup=backup, accept=planned.mark, **options)
+    return Ledger.restore(
+        place.where, anchor=place.anchor, backup=backup, accept=planned.mark, **options
+    )
 
 
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_what_the_backup_forgot_is_charged_and_what_is_unanswered_is_void(place, target, tmp_path, request):
+def test_what_the_backup_forgot_is_charged_and_what_is_unanswered_is_void(
+    place, target, tmp_path, request
+):
     backup = tmp_path / "ledger.backup"
     with place.open(new=True) as ledger:
         ledger.create("s", 1)
@@ -62,7 +68,11 @@ def test_what_the_backup_forgot_is_charged_and_what_is_unanswered_is_void(place,
         restored(place, backup)
     lost(place)
     if target != place.kind:  # a ledger may move from a file to a server, or back
-        other = sqlite_place(tmp_path) if target == "sqlite" else request.getfixturevalue("server_place")
+        other = (
+            sqlite_place(tmp_path)
+            if target == "sqlite"
+            else request.getfixturevalue("server_place")
+        )
         place = Place(other.kind, other.where, place.anchor)
     planned = Ledger.restoration(place.where, anchor=place.anchor, backup=backup)
     assert not planned.is_anchor_lost
@@ -83,8 +93,13 @@ def test_what_the_backup_forgot_is_charged_and_what_is_unanswered_is_void(place,
 
 
 @pytest.mark.parametrize("forgotten", ["discovery", "spend", "share"])
-def test_a_discovery_that_the_backup_may_have_forgotten_is_not_made_again(place, tmp_path, forgotten):
-    """Its δ went with its ε, and nobody knows what the charge of a restore was for. What costs nothing was none."""
+def test_a_discovery_that_the_backup_may_have_forgotten_is_not_made_again(
+    place, tmp_path, forgotten
+):
+    """Its δ went with its ε, and nobody knows what the charge of a restore was for.
+
+    What costs nothing was none.
+    """
     terms = {"delta": "1e-6", "columns": {"town": {"keys": "discover"}}, "version": "1"}
     policy = Policy(source=pa.table({"town": ["a"] * 999}), epsilon=1, **terms)
     with place.open(new=True) as ledger:
@@ -130,7 +145,9 @@ def test_the_control_a_plain_copy_of_both_files_has_the_budget_of_its_day(file_p
     """Which nobody can tell: so a backup is another kind of file."""
     with file_place.open(new=True) as ledger:
         ledger.create("s", 1)
-        copies = [shutil.copy(name, f"{name}.copy") for name in (file_place.where, file_place.anchor)]
+        copies = [
+            shutil.copy(name, f"{name}.copy") for name in (file_place.where, file_place.anchor)
+        ]
         spend(ledger, "a")
     for copy in copies:
         os.replace(copy, copy.removesuffix(".copy"))
@@ -165,7 +182,9 @@ def test_without_the_newest_anchor_the_custodian_says_what_is_charged(file_place
         assert ledger.remaining("s") == 0
 
 
-def test_an_anchor_that_was_restored_is_the_newest_though_its_chain_is_shorter(file_place, tmp_path):
+def test_an_anchor_that_was_restored_is_the_newest_though_its_chain_is_shorter(
+    file_place, tmp_path
+):
     """And the journal of a ledger that is gone is not taken for that of the one that is put back."""
     early, late = tmp_path / "early.backup", tmp_path / "late.backup"
     with file_place.open(new=True) as ledger:
@@ -201,7 +220,9 @@ def test_a_backup_that_was_changed_is_refused(file_place, tmp_path):
         export = ledger.export()
     whole, wrong = backup.read_bytes(), []
     for index in range(0, len(whole), 2999):
-        broken.write_bytes(whole[:index] + bytes([whole[index] ^ (1 << index % 8)]) + whole[index + 1 :])
+        broken.write_bytes(
+            whole[:index] + bytes([whole[index] ^ (1 << index % 8)]) + whole[index + 1 :]
+        )
         lost(file_place)
         try:
             with restored(file_place, broken) as ledger:  # a byte that no row uses
@@ -212,7 +233,8 @@ def test_a_backup_that_was_changed_is_refused(file_place, tmp_path):
     assert wrong == []
     for statement in (
         "DELETE FROM discreet_entry WHERE number > 3",
-        "DELETE FROM discreet_entry WHERE number > 7",  # the last answer: only what the anchor knew tells
+        # the last answer: only what the anchor knew tells
+        "DELETE FROM discreet_entry WHERE number > 7",
         "UPDATE discreet_analyst SET spent = 0",
         "UPDATE discreet_ledger SET id = 'x'",
         "DELETE FROM discreet_backup",
@@ -257,7 +279,9 @@ for number in range(10**6):
 
 
 def test_a_loop_of_backups_under_load_with_kills_gives_backups_that_lose_nothing(in_memory):
-    """Two processes ask and one backs up, all are killed at some time; then each backup is put back on its own."""
+    """Two processes ask and one backs up, all are killed at some time; then each backup is put back
+    on its own.
+    """
     place = sqlite_place(in_memory)
     with place.open(new=True) as ledger:
         ledger.create("s", 100)
@@ -269,7 +293,10 @@ def test_a_loop_of_backups_under_load_with_kills_gives_backups_that_lose_nothing
         own.mkdir()
         said = [(own / f"{worker}.txt").open("w+") for worker in range(2)]
         asking = [
-            subprocess.Popen([sys.executable, "-c", ASKING, place.where, place.anchor, f"{round_}{worker}"], stdout=out)
+            subprocess.Popen(
+                [sys.executable, "-c", ASKING, place.where, place.anchor, f"{round_}{worker}"],
+                stdout=out,
+            )
             for worker, out in enumerate(said)
         ]
         backing = subprocess.Popen([sys.executable, "-c", BACKING, place.where, place.anchor, own])
@@ -307,7 +334,9 @@ def test_a_loop_of_backups_under_load_with_kills_gives_backups_that_lose_nothing
                     continue
                 if ledger.spent("s") == before:  # what is free is what was shown
                     again[name] = grant.answer
-            assert {name: answer.hex() for name, answer in again.items()} == {name: shown[name] for name in again}
+            assert {name: answer.hex() for name, answer in again.items()} == {
+                name: shown[name] for name in again
+            }
 
 
 def test_the_command_says_what_it_will_do_and_asks(tmp_path, postgres):
@@ -323,13 +352,16 @@ def test_the_command_says_what_it_will_do_and_asks(tmp_path, postgres):
     discreet(*restore, "--yes", cwd=folder).refused(2, "study.ledger exists", "leave the anchor")
     (folder / "study.ledger").unlink()
     asked = discreet(*restore, cwd=folder)
-    assert "ε 0.3 is charged, so that 0.5 of 1 is spent; 0 unanswered spends become void" in asked.out
+    assert (
+        "ε 0.3 is charged, so that 0.5 of 1 is spent; 0 unanswered spends become void" in asked.out
+    )
     assert asked.code == 2
     assert "--yes; nothing was changed" in asked.err
     assert not (folder / "study.ledger").exists()
     done = discreet(*restore, "--yes", cwd=folder)
     assert done.out.endswith("Restored: study has ε 0.5 left.\n"), done.err
-    assert "0.5 left" in discreet(*release, "0.2", cwd=folder).out  # the answer that the backup has, free
+    # the answer that the backup has, free
+    assert "0.5 left" in discreet(*release, "0.2", cwd=folder).out
 
     (folder / "study.ledger").unlink()
     (folder / "study.ledger.anchor").unlink()
@@ -352,7 +384,16 @@ def test_a_restore_says_no_more_than_is_left(tmp_path):
     assert discreet("ledger", "backup", "study.toml", "the.backup", cwd=folder).code == 0
     (folder / "study.ledger").unlink()
     (folder / "study.ledger.anchor").unlink()
-    restore = ["ledger", "restore", "study.toml", "--from", "the.backup", "--yes", "--charge", "0.400000001"]
+    restore = [
+        "ledger",
+        "restore",
+        "study.toml",
+        "--from",
+        "the.backup",
+        "--yes",
+        "--charge",
+        "0.400000001",
+    ]
     done = discreet(*restore, cwd=folder)
     assert "Restored: study has ε 0.39999" in done.out, done.out + done.err
     assert "0.400000001 is charged" in done.out

@@ -1,11 +1,11 @@
-"""TRUST 48: a question that is paid for has one answer: whatever fails after the spend, asking again shows one draw.
+"""TRUST 48: a question that is paid for has one answer: whatever fails after the spend, asking
+again shows one draw.
 
-A failure is put before each function of discreet that runs between the spend and the answer, one at a time (the
-profiler of Python counts calls, and raises at the wanted one). Then the same request is asked again, twice. And nothing
-fails there for a reason that was known before: whatever parameters a plan accepts, its release succeeds.
+A failure is put before each function of discreet that runs between the spend and the answer, one at
+a time (the profiler of Python counts calls, and raises at the wanted one). Then the same request is
+asked again, twice. And nothing fails there for a reason that was known before: whatever parameters
+a plan accepts, its release succeeds.
 """
-
-# ruff: noqa: B023, S608 - what a loop makes runs within the loop; the statements are ours
 
 import itertools
 import json
@@ -42,7 +42,9 @@ class Steps:
         self.at, self.kind, self.names, self.spent = at, kind, [], False
 
     def begin(self, spend):
-        """The same spend, after which calls are counted: before it, counting would take longer than the work."""
+        """The same spend, after which calls are counted: before it, counting would take longer than
+        the work.
+        """
 
         def spent(*given, **named):
             grant = spend(*given, **named)
@@ -86,16 +88,23 @@ def first_calls(act) -> list[int]:
 def study(in_memory):
     table = pa.table({"place": ["a", "b"] * 50, "age": [float(at) for at in range(100)]})
     columns = {"place": {"keys": ["a", "b"]}, "age": {"bounds": [0, 120]}}
-    with Study(Policy(source=table, epsilon=10**6, columns=columns), ledger=in_memory / "study.ledger") as made:
+    with Study(
+        Policy(source=table, epsilon=10**6, columns=columns), ledger=in_memory / "study.ledger"
+    ) as made:
         yield made
 
 
 def with_other_data(study: Study, version: object) -> None:
-    """From now on the rows are others: the same question, whose noise is ready to be drawn, is a new one."""
+    """From now on the rows are others: the same question, whose noise is ready to be drawn, is a
+    new one.
+    """
     study.engine.version = lambda *_: str(version)
 
 
-SQL = "SELECT place, count(*) AS n, avg(age), stddev(age), median(age), max(age) FROM data GROUP BY place"
+SQL = (
+    "SELECT place, count(*) AS n, avg(age), stddev(age), median(age), max(age) FROM data GROUP BY"
+    " place"
+)
 
 
 def test_an_answer_is_drawn_and_shown_once_wherever_it_fails(study):
@@ -123,11 +132,14 @@ def test_an_answer_is_drawn_and_shown_once_wherever_it_fails(study):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_file_is_written_once_wherever_it_fails(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(standing, "_FIRST", 0)  # after every failure another question is asked at once
+    # after every failure another question is asked at once
+    monkeypatch.setattr(standing, "_FIRST", 0)
 
     def planned(name: str):
         with_other_data(study, name)
-        plan = study.sql("SELECT place, count(*) AS n, avg(age) FROM data GROUP BY place", epsilon=1)
+        plan = study.sql(
+            "SELECT place, count(*) AS n, avg(age) FROM data GROUP BY place", epsilon=1
+        )
         return lambda: plan.release(to=tmp_path / f"{name}.parquet", request_id=name)
 
     kinds = itertools.cycle(FAILURES)
@@ -140,14 +152,22 @@ def test_a_file_is_written_once_wherever_it_fails(study, tmp_path, monkeypatch):
                 run(release, steps)
                 shown.add(target.read_bytes())
             except (*FAILURES, DiscreetError) as error:
-                assert steps is not None or isinstance(error, QueryRefused), (at, error)  # noqa: PT017
+                assert steps is not None or isinstance(error, QueryRefused), (  # noqa: PT017
+                    at,
+                    error,
+                )
                 if target.exists():
                     shown.add(target.read_bytes())
         assert len(shown) <= 1, at
-        # where the very first or last step of a draft fails, it stays: its owner's alone, or the published file itself
-        published = [file for file in (target, target.with_suffix(".release.json")) if file.exists()]
+        # where the very first or last step of a draft fails, it stays: its owner's alone, or the
+        # published file itself
+        published = [
+            file for file in (target, target.with_suffix(".release.json")) if file.exists()
+        ]
         for part in tmp_path.glob(".*.part"):
-            assert part.stat().st_mode & 0o077 == 0 or any(file.samefile(part) for file in published)
+            assert part.stat().st_mode & 0o077 == 0 or any(
+                file.samefile(part) for file in published
+            )
             part.unlink()
         assert study.spent - before <= 1
 
@@ -161,22 +181,35 @@ def test_noise_on_a_file_is_drawn_once_wherever_it_fails(in_memory, tmp_path):
         ledger.create("s", 10**6)
 
         def asked(name: str) -> bytes:
-            return add_noise(source, tmp_path / f"{name}.parquet", ledger=ledger, request_id=name, **terms).read_bytes()
+            return add_noise(
+                source, tmp_path / f"{name}.parquet", ledger=ledger, request_id=name, **terms
+            ).read_bytes()
 
         for at in first_calls(lambda: asked("first")):
             shown = set()
             for steps in (Steps(at), None, None):
                 try:
-                    shown.add(run(lambda: asked(f"r{at}"), steps))
+                    shown.add(run(lambda: asked(f"r{at}"), steps))  # noqa: B023
                 except (OSError, DiscreetError) as error:
-                    assert steps is not None or isinstance(error, QueryRefused), (at, error)  # noqa: PT017
+                    assert steps is not None or isinstance(error, QueryRefused), (  # noqa: PT017
+                        at,
+                        error,
+                    )
             assert len(shown) <= 1, at
 
 
 ARRAYS = {
     "mean": lambda x, **more: discreet.mean(x, bounds=(0, 100), epsilon="0.5", **more).value,
-    "quantile": lambda x, **more: discreet.quantile(x, "0.9", bounds=(0, 100), epsilon="0.5", **more).interval("0.9"),
-    "histogram": lambda x, **more: discreet.histogram(x, bins=4, bounds=(0, 100), epsilon="0.5", **more).value.tolist(),
+    "quantile": (
+        lambda x, **more: discreet.quantile(
+            x, "0.9", bounds=(0, 100), epsilon="0.5", **more
+        ).interval("0.9")
+    ),
+    "histogram": (
+        lambda x, **more: discreet.histogram(
+            x, bins=4, bounds=(0, 100), epsilon="0.5", **more
+        ).value.tolist()
+    ),
 }
 
 
@@ -193,7 +226,7 @@ def test_a_statistic_of_an_array_is_drawn_once_wherever_it_fails(name, in_memory
             shown = []
             for steps in (Steps(at), None, None):
                 try:
-                    shown.append(run(lambda: asked(f"r{at}"), steps))
+                    shown.append(run(lambda: asked(f"r{at}"), steps))  # noqa: B023
                 except (OSError, DiscreetError):
                     assert steps is not None, at
             assert len(shown) >= 2, at
@@ -223,8 +256,26 @@ CONFIDENCES = [
     *("0.9999999999", "0.99999999999999999", "0.9999999999999999999999999", "1"),
 ]
 ASKED = [
-    *("count(*)", "count(x)", "sum(x)", "avg(x)", "variance(x)", "var_pop(x)", "stddev(x)", "median(x)", "sum(y)"),
-    *("quantile(x, 0.999)", "min(x)", "max(x)", "avg(y)", "sum(x) / count(*)", "avg(x) * 1e90", "avg(x > 1)"),
+    *(
+        "count(*)",
+        "count(x)",
+        "sum(x)",
+        "avg(x)",
+        "variance(x)",
+        "var_pop(x)",
+        "stddev(x)",
+        "median(x)",
+        "sum(y)",
+    ),
+    *(
+        "quantile(x, 0.999)",
+        "min(x)",
+        "max(x)",
+        "avg(y)",
+        "sum(x) / count(*)",
+        "avg(x) * 1e90",
+        "avg(x > 1)",
+    ),
 ]
 VALUES = [0.0, 1.0, -1.0, 1e308, -1e308, float("inf"), float("nan"), None, 5e-324]
 NAMES = ["c", "c\n", "\x1b", "é'\"", " ", "𝄞"]
@@ -245,13 +296,17 @@ def test_what_a_plan_accepts_can_be_released(data, tmp_path_factory):
             "y": pa.array([pick([0, 2**63 - 1, -(2**63), None]) for _ in range(count)], pa.int64()),
         }
     )
-    columns = {"x": {"bounds": [lower, upper]}, "y": {"bounds": [0, pick([1, 2**53])]}, "g": {"keys": ["a", "b\n"]}}
+    columns = {
+        "x": {"bounds": [lower, upper]},
+        "y": {"bounds": [0, pick([1, 2**53])]},
+        "g": {"keys": ["a", "b\n"]},
+    }
     if pick([True, False]):
         columns["x"]["missing"] = lower
     names = data.draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     wanted = ", ".join(f'{pick(ASKED)} AS "{name.replace(chr(34), chr(34) * 2)}"' for name in names)
     grouped = pick([True, False])
-    sql = f"SELECT {'g, ' * grouped}{wanted} FROM data{' GROUP BY g' * grouped}"
+    sql = f"SELECT {'g, ' * grouped}{wanted} FROM data{' GROUP BY g' * grouped}"  # noqa: S608
     terms = {"max_rows": pick([1, 10**9, 10**18])} if unit == "who" else {}
     try:
         policy = Policy(
@@ -263,7 +318,12 @@ def test_what_a_plan_accepts_can_be_released(data, tmp_path_factory):
             **terms,
         )
         study = Study(policy, ledger=Paper())
-        plan = study.sql(sql, epsilon=pick(EPSILONS), confidence=pick(CONFIDENCES), simultaneous=pick([True, False]))
+        plan = study.sql(
+            sql,
+            epsilon=pick(EPSILONS),
+            confidence=pick(CONFIDENCES),
+            simultaneous=pick([True, False]),
+        )
         assert repr(plan)
     except DiscreetError:
         return
@@ -271,13 +331,17 @@ def test_what_a_plan_accepts_can_be_released(data, tmp_path_factory):
     json.dumps(answer.full_record, allow_nan=False)
     assert repr(answer)
     assert answer._repr_html_()
-    assert len(answer.to_arrow()) == len(answer.to_pandas()) == len(answer.to_polars()) == len(answer)
+    assert (
+        len(answer.to_arrow()) == len(answer.to_pandas()) == len(answer.to_polars()) == len(answer)
+    )
     folder = tmp_path_factory.mktemp("saved")
     for form in ("csv", "json", "parquet"):
         assert answer.save(folder / f"{form}.{form}").exists()
 
 
-@pytest.mark.parametrize("confidence", ["0.99999999999999999", "0.9999999999", "1e-7", "1", "0", "nan", 1, 2.0])
+@pytest.mark.parametrize(
+    "confidence", ["0.99999999999999999", "0.9999999999", "1e-7", "1", "0", "nan", 1, 2.0]
+)
 def test_a_confidence_of_nothing_is_refused_wherever_it_is_given(confidence, study):
     release = discreet.mean([1.0, 2.0], bounds=(0, 3), epsilon=1)
     acts = [
@@ -289,7 +353,9 @@ def test_a_confidence_of_nothing_is_refused_wherever_it_is_given(confidence, stu
         lambda: release.accuracy(confidence),
         lambda: discreet.summary([1.0, 2.0], bounds=(0, 3), epsilon=1).interval(confidence),
         lambda: discreet.randomized_response([1, 0], epsilon=1).interval(confidence),
-        lambda: discreet.accuracy.people_needed(error="0.1", epsilon=1, statistic="proportion", confidence=confidence),
+        lambda: discreet.accuracy.people_needed(
+            error="0.1", epsilon=1, statistic="proportion", confidence=confidence
+        ),
     ]
     for act in acts:
         with pytest.raises(InvalidParameter, match="confidence"):
@@ -300,7 +366,12 @@ def test_a_confidence_of_nothing_is_refused_wherever_it_is_given(confidence, stu
 def test_many_intervals_that_hold_together_are_refused_or_released():
     keys = list(range(100_000))
     table = pa.table({"g": pa.array([0, 1], pa.int64()), "x": [1.0, 2.0]})
-    policy = Policy(source=table, epsilon=10, columns={"g": {"keys": "0..99999"}, "x": {"bounds": [0, 9]}}, version="1")
+    policy = Policy(
+        source=table,
+        epsilon=10,
+        columns={"g": {"keys": "0..99999"}, "x": {"bounds": [0, 9]}},
+        version="1",
+    )
     study = Study(policy, ledger=Paper(10))
     sql = "SELECT g, count(*) FROM data GROUP BY g"
     with pytest.raises(InvalidParameter, match="too near to 1 for 100,000 intervals"):

@@ -1,4 +1,6 @@
-"""TRUST 48: a discovery that was paid for and broken off is still to be had, and no refusal contradicts another."""
+"""TRUST 48: a discovery that was paid for and broken off is still to be had, and no refusal
+contradicts another.
+"""
 
 import shutil
 
@@ -48,7 +50,10 @@ def _write(folder, rows: int) -> None:
 def test_the_same_discovery_is_answered_under_its_own_spend(broken, rows):
     _write(broken, rows)
     with discreet.open(broken / "study.toml") as study:
-        with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was interrupted.*ask for exactly that'):
+        with pytest.raises(
+            QueryRefused,
+            match=r'of "county" at epsilon 2 that was interrupted.*ask for exactly that',
+        ):
             study.discover("town", epsilon="2")
         with pytest.raises(QueryRefused, match=r'of "county" at epsilon 2 that was interrupted'):
             study.discover("county", epsilon="1")
@@ -64,7 +69,9 @@ def test_after_a_restore_one_sentence_says_what_to_do(broken, epsilon):
     shutil.copy(broken / "copy", broken / "study.ledger")
     with pytest.raises(LedgerDamaged, match="accept=") as refusal:
         discreet.open(broken / "study.toml")
-    Ledger.restore(broken / "study.ledger", accept=str(refusal.value).partition("accept='")[2][:16]).close()
+    Ledger.restore(
+        broken / "study.ledger", accept=str(refusal.value).partition("accept='")[2][:16]
+    ).close()
     with (
         discreet.open(broken / "study.toml") as study,
         pytest.raises(QueryRefused, match=r"had no answer.*declare the keys in the policy"),

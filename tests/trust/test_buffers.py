@@ -1,7 +1,8 @@
-"""TRUST 41: what was drawn is in no buffer of the caller's, and under no file's name, before its record is on disk.
+"""TRUST 41: what was drawn is in no buffer of the caller's, and under no file's name, before its
+record is on disk.
 
-The record fails, as on a full disk, or is made and its success never told. What the caller holds then must be what it
-held before; asked again, one draw is shown, and no other was ever seen.
+The record fails, as on a full disk, or is made and its success never told. What the caller holds
+then must be what it held before; asked again, one draw is shown, and no other was ever seen.
 """
 
 from unittest import mock
@@ -75,7 +76,13 @@ def test_control_a_buffer_that_is_filled_while_drawing_is_caught(ledger):
     account = {"ledger": ledger, "study": "survey", "request_id": "one"}
     work = lambda: discreet.laplace_mechanism(COUNTS, sensitivity=1, epsilon="0.1", out=out)  # noqa: E731
     with failing(before=True), pytest.raises(DiskFull):
-        charged(account, "laplace_mechanism", {}, discreet.verify.certify("count", epsilon="0.1").epsilon, work)
+        charged(
+            account,
+            "laplace_mechanism",
+            {},
+            discreet.verify.certify("count", epsilon="0.1").epsilon,
+            work,
+        )
     assert not (out == 7).all()
 
 
@@ -87,7 +94,9 @@ def test_a_stream_has_its_name_after_the_record(ledger, tmp_path, before):
     given = {"columns": ["people"], "sensitivity": 1, "epsilon": "0.1", **account}
     with failing(before=before), pytest.raises(discreet.EngineFailed, match="stays spent"):
         add_noise(source, target, **given)
-    assert sorted(path.name for path in tmp_path.glob("*.p*") if path.suffix in (".parquet", ".part")) == [source.name]
+    assert sorted(
+        path.name for path in tmp_path.glob("*.p*") if path.suffix in (".parquet", ".part")
+    ) == [source.name]
     with pytest.raises(discreet.QueryRefused):
         add_noise(source, target, **given)
     assert not target.exists()
@@ -95,7 +104,9 @@ def test_a_stream_has_its_name_after_the_record(ledger, tmp_path, before):
 
 def test_an_answer_in_a_file_has_its_name_after_the_record(tmp_path):
     columns = {"place": {"keys": ["a", "b"]}}
-    policy = Policy(source=pa.table({"place": ["a", "b", "a"]}), epsilon=1, version="1", columns=columns)
+    policy = Policy(
+        source=pa.table({"place": ["a", "b", "a"]}), epsilon=1, version="1", columns=columns
+    )
     with Study(policy, ledger=tmp_path / "study.ledger") as study:
         plan = study.sql("SELECT place, count(*) FROM data GROUP BY place", epsilon="0.1")
         with failing(before=True), pytest.raises(discreet.EngineFailed, match="stays spent"):

@@ -1,8 +1,7 @@
-"""TRUST 67 on DuckDB, SQLite, Parquet, frames and Spark: a source that changes its types or columns after opening is
-refused before the spend, and after it no row decides between an answer and an error. See also `test_changed_tables`.
+"""TRUST 67 on DuckDB, SQLite, Parquet, frames and Spark: a source that changes its types or columns
+after opening is refused before the spend, and after it no row decides between an answer and an
+error. See also `test_changed_tables`.
 """
-
-# ruff: noqa: S608 - statements are ours
 
 import itertools
 import os
@@ -40,7 +39,9 @@ def refused_before(source, folder, change, version):
     with study(source, folder, version) as here:
         plan = here.sql(ASKED, epsilon=1)
         change()
-        with pytest.raises(InvalidParameter, match=r"open the study again|since the study was opened"):
+        with pytest.raises(
+            InvalidParameter, match=r"open the study again|since the study was opened"
+        ):
             plan.release()
         assert here.spent == 0
         assert not list(folder.glob("*.ledger"))
@@ -86,14 +87,18 @@ SHARED = {
     "ALTER TABLE t RENAME x TO y": "renamed",
     "ALTER TABLE t DROP x": "dropped",
     "CREATE OR REPLACE TABLE t AS SELECT 1.5::DOUBLE AS x, 'a' AS name": "replaced",
-    "DROP TABLE t; CREATE VIEW t AS SELECT 1.5::DOUBLE AS x, 'a' AS name, 1 AS secret": "a view of another type",
+    "DROP TABLE t; CREATE VIEW t AS SELECT 1.5::DOUBLE AS x, 'a' AS name, 1 AS secret": (
+        "a view of another type"
+    ),
 }
 
 
 @pytest.mark.parametrize("version", [None, "1"])
 @pytest.mark.parametrize("change", SHARED, ids=SHARED.values())
 @pytest.mark.parametrize("source", ["FROM t", "FROM v", "SELECT * FROM t WHERE secret >= 0"])
-def test_a_shared_table_of_duckdb_is_refused_before_anything_is_spent(tmp_path, change, version, source):
+def test_a_shared_table_of_duckdb_is_refused_before_anything_is_spent(
+    tmp_path, change, version, source
+):
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t AS {SELECTED}; CREATE VIEW v AS FROM t")
         other = connection.cursor()
@@ -140,7 +145,8 @@ def sqlite_file(path, rows):
         fields = ", ".join(f"{field.name} {types[str(field.type)]}" for field in rows.schema)
         lite.execute(f"CREATE TABLE t ({fields})")
         lite.executemany(
-            f"INSERT INTO t VALUES ({', '.join('?' * rows.num_columns)})", zip(*rows.to_pydict().values(), strict=True)
+            f"INSERT INTO t VALUES ({', '.join('?' * rows.num_columns)})",  # noqa: S608
+            zip(*rows.to_pydict().values(), strict=True),
         )
     lite.close()
 
@@ -171,7 +177,9 @@ def test_a_file_that_changes_is_refused_before_anything_is_spent(tmp_path, name,
 
 @pytest.mark.parametrize("change", FILES)
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_file_that_changes_after_the_spend_fails_for_every_row_alike_or_for_none(tmp_path, name, change):
+def test_a_file_that_changes_after_the_spend_fails_for_every_row_alike_or_for_none(
+    tmp_path, name, change
+):
     write, file, told = WRITERS[name], tmp_path / name, set()
     for row in HOSTILE.values():
         write(file, frame_of())
@@ -183,8 +191,12 @@ def test_a_file_that_changes_after_the_spend_fails_for_every_row_alike_or_for_no
 
 
 @pytest.mark.parametrize("source", ["{}", "SELECT * FROM '{}'"])
-def test_a_parquet_file_that_is_replaced_while_it_is_read_fails_for_every_row_alike(tmp_path, source):
-    """Its texts are read twice: from two files, one row of each would decide which rows are missing."""
+def test_a_parquet_file_that_is_replaced_while_it_is_read_fails_for_every_row_alike(
+    tmp_path, source
+):
+    """Its texts are read twice: from two files, one row of each would decide which rows are
+    missing.
+    """
     file, told, read = tmp_path / "t.parquet", set(), module._rows
     for row in HOSTILE.values():
         parquet_file(file, frame_of(1.0))
@@ -196,10 +208,14 @@ def test_a_parquet_file_that_is_replaced_while_it_is_read_fails_for_every_row_al
 
         with mock.patch.object(module, "_rows", rows):
             told.add(str(told_after(source.format(file), tmp_path, lambda: None)))
-    assert told == {"a file of the source was replaced while it was read; ask again; what was spent stays spent"}
+    assert told == {
+        "a file of the source was replaced while it was read; ask again; what was spent stays spent"
+    }
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).lazy(), pa.table])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).lazy(), pa.table]
+)
 def test_a_frame_that_changes_is_asked_as_it_was_when_it_was_opened(tmp_path, make):
     rows = {name: list(values) for name, values in ROWS.items()}
     frame = make(rows)
@@ -219,7 +235,12 @@ def test_over_http_a_changed_source_is_refused_and_nothing_is_spent(tmp_path, ca
     pq.write_table(rows, source)
     with served(tmp_path, table=str(source)) as site:
         pq.write_table(rows.set_column(1, "age", rows["age"].cast(pa.float32())), source)
-        asked = {"study": "people", "sql": "SELECT avg(age) FROM people", "epsilon": "0.1", "request_id": "one"}
+        asked = {
+            "study": "people",
+            "sql": "SELECT avg(age) FROM people",
+            "epsilon": "0.1",
+            "request_id": "one",
+        }
         told = site.client().post("/release", json=asked)
         assert told.status_code >= 400
         assert site.study.spent == 0
@@ -260,24 +281,39 @@ SPARK = {
 
 @pytest.mark.spark
 @pytest.mark.parametrize("change", SPARK)
-def test_a_table_of_spark_that_is_replaced_is_refused_before_the_spend_and_after_it(spark_table, tmp_path, change):
+def test_a_table_of_spark_that_is_replaced_is_refused_before_the_spend_and_after_it(
+    spark_table, tmp_path, change
+):
     for version in (None, "1"):
         spark_table(spark_table.like("i % 10 AS x"))
         replaced = spark_table.like(SPARK[change].format(row="2.5D"))
-        refused_before(f"spark:{spark_table.name}", tmp_path, lambda replaced=replaced: spark_table(replaced), version)
+        refused_before(
+            f"spark:{spark_table.name}",
+            tmp_path,
+            lambda replaced=replaced: spark_table(replaced),
+            version,
+        )
     told = set()
     for row in ("7D", "1e308D", "double('NaN')") if change == "number" else ("7D",):
         spark_table(spark_table.like("i % 10 AS x"))
         replaced = spark_table.like(SPARK[change].format(row=row))
         told.add(
-            str(told_after(f"spark:{spark_table.name}", tmp_path, lambda replaced=replaced: spark_table(replaced)))
+            str(
+                told_after(
+                    f"spark:{spark_table.name}",
+                    tmp_path,
+                    lambda replaced=replaced: spark_table(replaced),
+                )
+            )
         )
     [words] = told
     assert "what was spent stays spent" in words
 
 
 @pytest.mark.spark
-def test_a_view_of_spark_that_is_redefined_is_refused_before_the_spend_and_after_it(spark_table, tmp_path):
+def test_a_view_of_spark_that_is_redefined_is_refused_before_the_spend_and_after_it(
+    spark_table, tmp_path
+):
     def define(select):
         spark_table.run(f"CREATE OR REPLACE VIEW TABLE__view AS {select}")
 

@@ -1,8 +1,7 @@
-"""TRUST 67 on PostgreSQL: a table that changes its types, columns or rights after opening is refused before the spend,
-and again inside the statement's snapshot; no row decides between an answer and an error, and no row is hidden.
+"""TRUST 67 on PostgreSQL: a table that changes its types, columns or rights after opening is
+refused before the spend, and again inside the statement's snapshot; no row decides between an
+answer and an error, and no row is hidden.
 """
-
-# ruff: noqa: S608 - statements are ours
 
 import itertools
 from contextlib import contextmanager
@@ -31,24 +30,33 @@ CITEXT = """CREATE TYPE citext; CREATE FUNCTION citextin(cstring) RETURNS citext
 
 @pytest.fixture
 def server(postgres):
-    """A function that runs statements in a schema of its own, where there are a table t and a role without rights."""
+    """A function that runs statements in a schema of its own, where there are a table t and a role
+    without rights.
+    """
     schema = f"changed_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(
-            f"CREATE SCHEMA {schema}; CREATE ROLE {schema} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {schema}"
+            f"CREATE SCHEMA {schema}; CREATE ROLE {schema} LOGIN; GRANT USAGE ON SCHEMA {schema} TO"
+            f" {schema}"
         )
         connection.execute(f"SET search_path = {schema}")
         connection.execute(
-            "CREATE TABLE t AS SELECT i % 10 AS x, 'a' AS name, i AS secret FROM generate_series(1, 1000) AS i"
+            "CREATE TABLE t AS SELECT i % 10 AS x, 'a' AS name, i AS secret FROM generate_series(1,"
+            " 1000) AS i"
         )
 
         def run(statements: str) -> None:
             connection.execute(statements.replace("ROLE_", schema))
 
-        run.table, run.as_role = f"{postgres}#{schema}.t", f"{postgres}#{schema}.t".replace("//postgres", f"//{schema}")
+        run.table, run.as_role = (
+            f"{postgres}#{schema}.t",
+            f"{postgres}#{schema}.t".replace("//postgres", f"//{schema}"),
+        )
         run.role = schema
         yield run
-        connection.execute(f"DROP SCHEMA {schema} CASCADE; DROP OWNED BY {schema}; DROP ROLE {schema}")
+        connection.execute(
+            f"DROP SCHEMA {schema} CASCADE; DROP OWNED BY {schema}; DROP ROLE {schema}"
+        )
 
 
 @contextmanager
@@ -59,8 +67,12 @@ def study(source, folder, **terms):
 
 
 CHANGES = {
-    "ALTER TABLE t ALTER x TYPE float8": "'x' was integer when the study was opened, and is double precision",
-    "ALTER TABLE t ALTER x TYPE float8; UPDATE t SET x = 'NaN' WHERE secret = 1": "is double precision",
+    "ALTER TABLE t ALTER x TYPE float8": (
+        "'x' was integer when the study was opened, and is double precision"
+    ),
+    "ALTER TABLE t ALTER x TYPE float8; UPDATE t SET x = 'NaN' WHERE secret = 1": (
+        "is double precision"
+    ),
     "ALTER TABLE t ALTER x TYPE numeric(9, 2) USING x + 0.5": r"is numeric\(9,2\)",
     "ALTER TABLE t ALTER x TYPE text": "is text",
     f"{CITEXT} ALTER TABLE t ALTER name TYPE citext": "the column 'name' is gone|'name' was text",
@@ -68,13 +80,19 @@ CHANGES = {
     "ALTER TABLE t DROP x": "the column 'x' is gone since the study was opened",
     "ALTER TABLE t RENAME TO u": "the table .* is gone since the study was opened",
     "DROP TABLE t; CREATE TABLE t AS SELECT 1.5::float8 AS x, 'a' AS name": "is double precision",
-    "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT * FROM u": "was a table when .* opened, and is a view",
+    "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT * FROM u": (
+        "was a table when .* opened, and is a view"
+    ),
 }
 
 
 @pytest.mark.parametrize("version", [None, "1"])
-@pytest.mark.parametrize(("change", "words"), CHANGES.items(), ids=[change[:40] for change in CHANGES])
-def test_a_changed_table_is_refused_before_anything_is_spent(server, tmp_path, change, words, version):
+@pytest.mark.parametrize(
+    ("change", "words"), CHANGES.items(), ids=[change[:40] for change in CHANGES]
+)
+def test_a_changed_table_is_refused_before_anything_is_spent(
+    server, tmp_path, change, words, version
+):
     with study(server.table, tmp_path, version=version) as here:
         plan = here.sql("SELECT count(*) FROM t WHERE x * x > 5 AND name = 'a'", epsilon=1)
         server(change)
@@ -84,18 +102,25 @@ def test_a_changed_table_is_refused_before_anything_is_spent(server, tmp_path, c
 
 
 @pytest.mark.parametrize("row", ["7", "1e308"])
-@pytest.mark.parametrize(("change", "words"), CHANGES.items(), ids=[change[:40] for change in CHANGES])
-def test_a_table_that_changes_after_the_spend_fails_for_every_row_alike(server, tmp_path, change, words, row):
+@pytest.mark.parametrize(
+    ("change", "words"), CHANGES.items(), ids=[change[:40] for change in CHANGES]
+)
+def test_a_table_that_changes_after_the_spend_fails_for_every_row_alike(
+    server, tmp_path, change, words, row
+):
     spend = Ledger.spend
 
     def spent(ledger, *args, **options):
         grant = spend(ledger, *args, **options)
         server(change)
         if "float8" in change and "DROP" not in change:
-            server(f"UPDATE t SET x = {row} WHERE secret = 1")
+            server(f"UPDATE t SET x = {row} WHERE secret = 1")  # noqa: S608
         return grant
 
-    with study(server.table, tmp_path, version="1") as here, mock.patch.object(Ledger, "spend", spent):
+    with (
+        study(server.table, tmp_path, version="1") as here,
+        mock.patch.object(Ledger, "spend", spent),
+    ):
         plan = here.sql("SELECT count(*) FROM t WHERE x * x > 5 AND name = 'a'", epsilon=1)
         with pytest.raises(EngineFailed, match=f"({words}).*; what was spent stays spent$") as told:
             plan.release()
@@ -132,7 +157,9 @@ def test_nobody_can_change_a_type_between_the_comparison_and_the_answer(server, 
 
 
 def test_a_table_that_is_rewritten_as_the_snapshot_is_taken_is_not_found_empty(server):
-    """PostgreSQL shows no rows of a table that was rewritten after the snapshot, and raises nothing."""
+    """PostgreSQL shows no rows of a table that was rewritten after the snapshot, and raises
+    nothing.
+    """
     engine, real, calls = PostgreSQL(server.table), module._locked, itertools.count()
 
     def late(connection, table, columns):
@@ -164,12 +191,16 @@ def test_a_role_without_a_policy_is_refused_and_not_answered_with_zeros(server, 
 
 
 @pytest.mark.parametrize("is_view", [False, True])
-def test_row_level_security_that_begins_later_is_refused_before_and_after_the_spend(server, tmp_path, is_view):
-    server("CREATE VIEW v WITH (security_invoker) AS SELECT * FROM t; GRANT SELECT ON t, v TO ROLE_")
+def test_row_level_security_that_begins_later_is_refused_before_and_after_the_spend(
+    server, tmp_path, is_view
+):
+    server(
+        "CREATE VIEW v WITH (security_invoker) AS SELECT * FROM t; GRANT SELECT ON t, v TO ROLE_"
+    )
     source = server.as_role[:-1] + "v" if is_view else server.as_role
     words = "row level security would hide rows"
     with study(source, tmp_path, version="1") as here:
-        plan = here.sql(f"SELECT sum(x) FROM {'v' if is_view else 't'}", epsilon=1)
+        plan = here.sql(f"SELECT sum(x) FROM {'v' if is_view else 't'}", epsilon=1)  # noqa: S608
         spend = Ledger.spend
 
         def spent(ledger, *args, **options):
@@ -177,11 +208,14 @@ def test_row_level_security_that_begins_later_is_refused_before_and_after_the_sp
             server("ALTER TABLE t ENABLE ROW LEVEL SECURITY")
             return grant
 
-        with mock.patch.object(Ledger, "spend", spent), pytest.raises(EngineFailed, match=words) as told:
+        with (
+            mock.patch.object(Ledger, "spend", spent),
+            pytest.raises(EngineFailed, match=words) as told,
+        ):
             plan.release()
         assert told.value.spent is True
         with pytest.raises(InvalidParameter, match=words):
-            here.sql(f"SELECT sum(x) FROM {'v' if is_view else 't'}", epsilon=2).release()
+            here.sql(f"SELECT sum(x) FROM {'v' if is_view else 't'}", epsilon=2).release()  # noqa: S608
         assert here.spent == 1
 
 
@@ -191,12 +225,16 @@ def test_the_declared_columns_alone_need_a_grant(server, tmp_path):
         assert here.sql("SELECT count(*), sum(x) FROM t", epsilon=900).release()
         assert set(here.schema) == {"x", "name"}
         assert here.engine.unread == {
-            "secret": 'the role of the source may not read it: GRANT SELECT ("secret") '
-            f'ON "{server.role}"."t" TO "{server.role}"'
+            "secret": (
+                'the role of the source may not read it: GRANT SELECT ("secret") '
+                f'ON "{server.role}"."t" TO "{server.role}"'
+            )
         }
         plan = here.sql("SELECT sum(x) FROM t WHERE name = 'a'", epsilon=1)
         server("REVOKE SELECT (x) ON t FROM ROLE_")
-        with pytest.raises(InvalidParameter, match=r"may not read the column 'x' of .*: GRANT SELECT \(\"x\"\) ON"):
+        with pytest.raises(
+            InvalidParameter, match=r"may not read the column 'x' of .*: GRANT SELECT \(\"x\"\) ON"
+        ):
             plan.release()
         assert here.spent == 900
     with pytest.raises(InvalidParameter, match="may not read the columns 'x', 'secret' of"):
@@ -207,7 +245,9 @@ def test_the_declared_columns_alone_need_a_grant(server, tmp_path):
 
 
 def test_texts_of_any_collation_and_enumerations_are_compared_by_their_bytes(server, tmp_path):
-    server("CREATE TYPE mood AS ENUM ('a', 'b'); ALTER TABLE t ALTER name TYPE mood USING name::mood")
+    server(
+        "CREATE TYPE mood AS ENUM ('a', 'b'); ALTER TABLE t ALTER name TYPE mood USING name::mood"
+    )
     with study(server.table, tmp_path, version="1") as here:
         plan = here.sql("SELECT count(*) FROM t WHERE name = 'a'", epsilon=900)
         server("ALTER TYPE mood ADD VALUE 'A' BEFORE 'a'; ALTER TYPE mood RENAME VALUE 'b' TO 'c'")
@@ -237,8 +277,13 @@ def test_the_owner_sees_all_rows_unless_the_policies_are_forced_on_it(server):
 
 
 def test_a_view_has_the_rights_of_its_owner_or_of_its_reader(server):
-    server("ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY threes ON t FOR SELECT TO ROLE_ USING (x = 3)")
-    server("CREATE VIEW v AS SELECT * FROM t; CREATE VIEW w WITH (security_invoker) AS SELECT * FROM t")
+    server(
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY threes ON t FOR SELECT TO ROLE_"
+        " USING (x = 3)"
+    )
+    server(
+        "CREATE VIEW v AS SELECT * FROM t; CREATE VIEW w WITH (security_invoker) AS SELECT * FROM t"
+    )
     server("CREATE VIEW u AS SELECT * FROM w; GRANT SELECT ON t, u, v, w TO ROLE_")
     of_owner, of_reader, of_both = (server.as_role[:-1] + name for name in "vwu")
     assert rows_of(of_owner)[0] == 1000
@@ -247,12 +292,20 @@ def test_a_view_has_the_rights_of_its_owner_or_of_its_reader(server):
             rows_of(source)
         assert rows_of(source, row_security=True)[0] == 100
     for source in (of_owner, of_reader, of_both):
-        assert "is a view, and its filter" in engine_of(source, Layout(("x",), row_security=True)).chosen
+        assert (
+            "is a view, and its filter"
+            in engine_of(source, Layout(("x",), row_security=True)).chosen
+        )
 
 
-def test_a_partitioned_table_follows_its_own_policies_and_a_partition_those_of_the_partition(server):
+def test_a_partitioned_table_follows_its_own_policies_and_a_partition_those_of_the_partition(
+    server,
+):
     server("CREATE TABLE p (x int, name text) PARTITION BY RANGE (x); GRANT SELECT ON p TO ROLE_")
-    server("CREATE TABLE q PARTITION OF p FOR VALUES FROM (0) TO (9); INSERT INTO p VALUES (1, 'a'), (2, 'a')")
+    server(
+        "CREATE TABLE q PARTITION OF p FOR VALUES FROM (0) TO (9); INSERT INTO p VALUES (1, 'a'),"
+        " (2, 'a')"
+    )
     server("GRANT SELECT ON q TO ROLE_; ALTER TABLE q ENABLE ROW LEVEL SECURITY")
     whole, part = server.as_role[:-1] + "p", server.as_role[:-1] + "q"
     assert rows_of(whole) == (2, "")
@@ -267,35 +320,51 @@ def test_a_partitioned_table_follows_its_own_policies_and_a_partition_those_of_t
 
 def test_check_says_that_row_level_security_is_declared(server, tmp_path):
     server("GRANT SELECT ON t TO ROLE_; ALTER TABLE t ENABLE ROW LEVEL SECURITY")
-    text = f'source = "{server.as_role}"\nepsilon = 1\n{{}}\n[columns]\nx = {{{{ bounds = [0, 9] }}}}\n'
+    text = (
+        f'source = "{server.as_role}"\nepsilon = 1\n{{}}\n[columns]\nx = {{{{ bounds = [0, 9]'
+        " }}\n"
+    )
     for name, line in (("silent", ""), ("told", "row_security = true")):
         (tmp_path / f"{name}.toml").write_text(text.format(line))
     silent, told = (discreet("check", f"{name}.toml", cwd=tmp_path) for name in ("silent", "told"))
     silent.refused(2, HIDES, "declare row_security = true")
     words = " ".join(told.out.split())
-    assert "this study sees only the rows that the policies of the database show to its role" in words
+    assert (
+        "this study sees only the rows that the policies of the database show to its role" in words
+    )
     assert f"The number of rows is private: {BY_POLICY}" in words
 
 
 def test_a_column_that_is_computed_when_it_is_read_is_refused_by_name(server, tmp_path):
-    """PostgreSQL computes it for no row that is inserted, so that a row makes whatever reads it fail."""
-    server("CREATE TABLE v (name text, x int GENERATED ALWAYS AS (CAST(name AS int)) VIRTUAL, y int)")
+    """PostgreSQL computes it for no row that is inserted, so that a row makes whatever reads it
+    fail.
+    """
+    server(
+        "CREATE TABLE v (name text, x int GENERATED ALWAYS AS (CAST(name AS int)) VIRTUAL, y int)"
+    )
     server("ALTER TABLE v ADD z int GENERATED ALWAYS AS (y + 1) STORED")
     told = set()
     for name in ("1", "no number"):
-        server(f"INSERT INTO v (name, y) VALUES ('{name}', 3)")
+        server(f"INSERT INTO v (name, y) VALUES ('{name}', 3)")  # noqa: S608
         with study(server.table[:-1] + "v", tmp_path, columns={"x": AGES["x"]}) as here:
-            with pytest.raises(InvalidParameter, match=r"the column 'x' exists, .* computed when it is read") as caught:
+            with pytest.raises(
+                InvalidParameter, match=r"the column 'x' exists, .* computed when it is read"
+            ) as caught:
                 here.sql("SELECT sum(x) FROM v", epsilon=1)
             told.add(str(caught.value))
     assert len(told) == 1
     with study(server.table[:-1] + "v", tmp_path, columns={"z": AGES["x"]}) as here:
-        assert here.sql("SELECT sum(z) AS s FROM v", epsilon=900).release()["s"] == [pytest.approx(8, abs=1)]
+        assert here.sql("SELECT sum(z) AS s FROM v", epsilon=900).release()["s"] == [
+            pytest.approx(8, abs=1)
+        ]
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_column_that_becomes_one_is_refused(server, tmp_path, after):
-    change = "ALTER TABLE t DROP x; ALTER TABLE t ADD x int GENERATED ALWAYS AS (CAST(name AS int)) VIRTUAL"
+    change = (
+        "ALTER TABLE t DROP x; ALTER TABLE t ADD x int GENERATED ALWAYS AS (CAST(name AS int))"
+        " VIRTUAL"
+    )
     with study(server.table, tmp_path, version="1") as here:
         plan, spend = here.sql("SELECT sum(x) FROM t", epsilon=1), Ledger.spend
 
@@ -308,7 +377,10 @@ def test_a_column_that_becomes_one_is_refused(server, tmp_path, after):
             server(change)
         with (
             mock.patch.object(Ledger, "spend", spent if after else spend),
-            pytest.raises((EngineFailed, InvalidParameter), match="the column 'x' is gone since the study was opened"),
+            pytest.raises(
+                (EngineFailed, InvalidParameter),
+                match="the column 'x' is gone since the study was opened",
+            ),
         ):
             plan.release()
         assert here.spent == (1 if after else 0)

@@ -1,8 +1,9 @@
-"""TRUST 30 and 31: only the closed language is accepted, and what it becomes is made of our own values alone.
+"""TRUST 30 and 31: only the closed language is accepted, and what it becomes is made of our own
+values alone.
 
-Every accepted text is walked: each part of its query is one of our classes, each column is declared, each aggregate
-has bounds, each group keys, and nothing of HAVING, ORDER BY and LIMIT reaches what is released. The control is
-sqlglot by itself, which accepts most of the attacks.
+Every accepted text is walked: each part of its query is one of our classes, each column is
+declared, each aggregate has bounds, each group keys, and nothing of HAVING, ORDER BY and LIMIT
+reaches what is released. The control is sqlglot by itself, which accepts most of the attacks.
 """
 
 from __future__ import annotations
@@ -241,7 +242,9 @@ NODES = (*get_args(expression.Expression), *get_args(queries.Aggregate), *get_ar
 
 
 def accepted(part: object) -> None:
-    """Fails unless a value is made of the classes of the closed language, and of plain exact values."""
+    """Fails unless a value is made of the classes of the closed language, and of plain exact
+    values.
+    """
     if isinstance(part, tuple | Keys):
         for inner in part:
             accepted(inner)
@@ -272,7 +275,9 @@ def survives(text: str) -> None:
         _clear(refusal)
         return
     accepted(found)
-    names = {name for one, aggregate in found.aggregates for name in queries.released(one, aggregate)}
+    names = {
+        name for one, aggregate in found.aggregates for name in queries.released(one, aggregate)
+    }
     names |= {group.name for group in found.groups}
     for output in [output for _, output in found.outputs] + [output for output, _ in found.order]:
         assert named(output) <= names
@@ -301,11 +306,26 @@ WORDS = re.findall(
 SOUP = st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)
 
 VALID = [
-    "SELECT county , count( * ) AS n , avg( age ) FROM t WHERE age >= 65 AND sex IN ( 'f' , 'm' ) GROUP BY county",
-    "SELECT bin( age , 0 , 18 ) AS b , median( age ) FROM t GROUP BY b HAVING count( * ) > 3 ORDER BY 2 DESC LIMIT 5",
-    "SELECT quantile( age , [ 0.25 , 0.5 ] ) , sum( income / 2 ) FROM t WHERE NOT name LIKE 'a%' OR day < '2021-01-01'",
-    "SELECT CASE WHEN age < 18 THEN 'young' ELSE 'old' END AS k , count( DISTINCT patient ) FROM t GROUP BY 1",
-    "SELECT month( day ) , max( age ) - min( age ) FROM t WHERE CAST( name AS DOUBLE ) IS NOT NULL GROUP BY 1",
+    (
+        "SELECT county , count( * ) AS n , avg( age ) FROM t WHERE age >= 65 AND sex IN ( 'f' , 'm'"
+        " ) GROUP BY county"
+    ),
+    (
+        "SELECT bin( age , 0 , 18 ) AS b , median( age ) FROM t GROUP BY b HAVING count( * ) > 3"
+        " ORDER BY 2 DESC LIMIT 5"
+    ),
+    (
+        "SELECT quantile( age , [ 0.25 , 0.5 ] ) , sum( income / 2 ) FROM t WHERE NOT name LIKE"
+        " 'a%' OR day < '2021-01-01'"
+    ),
+    (
+        "SELECT CASE WHEN age < 18 THEN 'young' ELSE 'old' END AS k , count( DISTINCT patient )"
+        " FROM t GROUP BY 1"
+    ),
+    (
+        "SELECT month( day ) , max( age ) - min( age ) FROM t WHERE CAST( name AS DOUBLE ) IS NOT"
+        " NULL GROUP BY 1"
+    ),
 ]
 
 
@@ -362,12 +382,16 @@ SILENT = {"+", "-", ".", ";", "TRUE", "DATE", "TIMESTAMP"}
 
 @pytest.mark.parametrize("text", VALID)
 def test_one_more_word_is_refused_or_asks_for_something_else(text: str) -> None:
-    """The parser loses nothing in silence; only the other name of a table, or of a column, changes no question."""
+    """The parser loses nothing in silence; only the other name of a table, or of a column, changes
+    no question.
+    """
     plain, tokens = query(text), text.split(" ")
     for word in {*WORDS, "junk", "ONLY", "TIES", "GROUP BY"} - SILENT - {"--", "/*"}:
         for place in range(len(tokens) + 1):
             before, after = (["", *tokens, ""][place], ["", *tokens, ""][place + 1])
-            is_alias = "FROM" in (before, tokens[place - 2]) or word in (before, after) or before == ")"
+            is_alias = (
+                "FROM" in (before, tokens[place - 2]) or word in (before, after) or before == ")"
+            )
             more = " ".join([*tokens[:place], word, *tokens[place:]])
             try:
                 found = query(more)
@@ -378,12 +402,22 @@ def test_one_more_word_is_refused_or_asks_for_something_else(text: str) -> None:
 
 @pytest.mark.parametrize(
     "after",
-    ["HAVING count(*) > 1000000", "ORDER BY 2 DESC", "ORDER BY county", "LIMIT 1", "HAVING count(*) = 0 LIMIT 1"],
+    [
+        "HAVING count(*) > 1000000",
+        "ORDER BY 2 DESC",
+        "ORDER BY county",
+        "LIMIT 1",
+        "HAVING count(*) = 0 LIMIT 1",
+    ],
 )
 def test_having_order_and_limit_do_not_reach_what_is_released(after: str) -> None:
     plain = "SELECT county, count(*) FROM t GROUP BY county"
     left, right = query(plain), query(f"{plain} {after}")
-    assert (left.aggregates, left.groups, left.where) == (right.aggregates, right.groups, right.where)
+    assert (left.aggregates, left.groups, left.where) == (
+        right.aggregates,
+        right.groups,
+        right.where,
+    )
     assert one_text(plain) == one_text(f"{plain} {after}")
 
 
@@ -412,5 +446,8 @@ def test_a_question_of_another_table_is_refused_with_the_one_that_there_is(tmp_p
                 assert f"FROM {known}" in str(refusal.value) or "." in wrong or "'" in wrong
             right = study.sql(f"SELECT sum(age) FROM {known}", epsilon="0.1")  # noqa: S608
             spelled = known if known[0] == '"' else known.upper()
-            assert study.sql(f"SELECT sum(x.age) FROM {spelled} AS x", epsilon="0.1").canonical == right.canonical  # noqa: S608
+            assert (
+                study.sql(f"SELECT sum(x.age) FROM {spelled} AS x", epsilon="0.1").canonical  # noqa: S608
+                == right.canonical
+            )
             assert study.spent == 0

@@ -1,5 +1,6 @@
-"""TRUST 42: the same numbers in another container are the same answer, or a charge of their own; never a replay on
-another grid. And a tape that is read on other terms than it was written on is refused, whatever the ledger says.
+"""TRUST 42: the same numbers in another container are the same answer, or a charge of their own;
+never a replay on another grid. And a tape that is read on other terms than it was written on is
+refused, whatever the ledger says.
 """
 
 from collections import deque
@@ -29,8 +30,14 @@ CONTAINERS = {
     "masked": np.ma.MaskedArray,
     "decimals": lambda x: [Decimal(one) for one in x],
     "fractions": lambda x: [Fraction(one) for one in x],
-    **{name: partial(np.array, dtype=name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint64")},
-    **{name: partial(np.array, dtype=name) for name in ("float16", "float32", "float64", "longdouble", ">f8")},
+    **{
+        name: partial(np.array, dtype=name)
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint64")
+    },
+    **{
+        name: partial(np.array, dtype=name)
+        for name in ("float16", "float32", "float64", "longdouble", ">f8")
+    },
     "pandas": pandas.Series,
     "pandas Int64": partial(pandas.Series, dtype="Int64"),
     "pandas Float64": partial(pandas.Series, dtype="Float64"),
@@ -47,7 +54,10 @@ STATISTICS = {
     "std": (discreet.std, float(np.std(AGES))),
     "median": (partial(discreet.median, confidence=None), 42),
     "histogram": (partial(discreet.histogram, bins=[0, 50, 100]), [125, 75]),
-    "deciles": (lambda x, **given: discreet.quantiles(x, [f"0.{k}" for k in range(1, 10)], **given), None),
+    "deciles": (
+        lambda x, **given: discreet.quantiles(x, [f"0.{k}" for k in range(1, 10)], **given),
+        None,
+    ),
     "count": (discreet.count, 200),
     "proportion": (discreet.proportion, 1.0),
 }
@@ -61,7 +71,13 @@ def ledger(tmp_path):
 
 
 def asked(ledger, call, column, **given):
-    where = {"ledger": ledger, "study": "survey", "data_name": "age", "data_version": "1", "epsilon": 1000}
+    where = {
+        "ledger": ledger,
+        "study": "survey",
+        "data_name": "age",
+        "data_version": "1",
+        "epsilon": 1000,
+    }
     bounds = {} if call in (discreet.count, discreet.proportion) else {"bounds": (0, 100)}
     return call(column, **bounds, **where, **given)
 
@@ -76,10 +92,12 @@ def test_every_container_has_the_answer_of_these_numbers(ledger, name):
         found = asked(ledger, call, make(AGES))
         if truth is not None:
             assert np.allclose(found.value, truth, rtol=0, atol=2), kind
-        if ledger.spent("survey") == before:  # free: then it is the answer of somebody before it, to the last bit
+        # free: then it is the answer of somebody before it, to the last bit
+        if ledger.spent("survey") == before:
             assert any(np.array_equal(found.value, one) for one in answers.values()), kind
         answers[kind] = found.value
-    assert ledger.spent("survey") <= 5000  # integers, integers that can be missing, and reals: not each its own
+    # integers, integers that can be missing, and reals: not each its own
+    assert ledger.spent("survey") <= 5000
 
 
 def test_a_missing_value_more_or_less_does_not_change_the_question():
@@ -96,7 +114,10 @@ def test_a_missing_value_more_or_less_does_not_change_the_question():
         texts = []
         with mock.patch.object(account, "charged", side_effect=AssertionError):
             for items in (AGES, holes):
-                with mock.patch("discreet.arrays.call.charged", lambda *given, keep=texts: keep.append(given[1:3])):
+                with mock.patch(
+                    "discreet.arrays.call.charged",
+                    lambda *given, keep=texts: keep.append(given[1:3]),
+                ):
                     discreet.mean(make(items), bounds=(0, 100), epsilon=1)
         assert texts[0] == texts[1], kind
 
@@ -120,7 +141,9 @@ def test_what_is_masked_is_missing():
 def test_a_refusal_does_not_tell_the_longest_text(kind):
     for words in (["a"], ["a" * 20]):
         for column in (np.array(words, kind), np.ma.array(np.array(words, kind), mask=[True])):
-            with pytest.raises(InvalidParameter, match=r"^the data must be numbers, got a column of (text|bytes)$"):
+            with pytest.raises(
+                InvalidParameter, match=r"^the data must be numbers, got a column of (text|bytes)$"
+            ):
                 discreet.mean(column, bounds=(0, 1), epsilon=1)
             with pytest.raises(InvalidParameter, match=r"^[^2]*$"):
                 discreet.laplace_mechanism(column, sensitivity=1, epsilon=1)
@@ -149,9 +172,16 @@ def test_everything_that_the_draws_depend_on_is_a_question_of_its_own(ledger, na
 
 
 def test_control_a_question_without_its_grid_is_refused_by_the_tape(ledger):
-    """The hole that was: `whole` and n were not in the text of a question. The tape alone must notice."""
+    """The hole that was: `whole` and n were not in the text of a question.
+
+    The tape alone must notice.
+    """
     real = Question.parameters.fget
-    less = property(lambda self: {k: v for k, v in real(self).items() if k in ("bounds", "neighbors", "textbook")})
+    less = property(
+        lambda self: {
+            k: v for k, v in real(self).items() if k in ("bounds", "neighbors", "textbook")
+        }
+    )
     with mock.patch.object(Question, "parameters", less):
         for name in ("sum", "mean", "std", "median", "deciles"):
             call, _ = STATISTICS[name]
@@ -163,7 +193,16 @@ def test_control_a_question_without_its_grid_is_refused_by_the_tape(ledger):
 
 def test_algorithm_one_on_another_type_or_shape_is_a_charge_of_its_own(ledger):
     account = {"ledger": ledger, "study": "survey", "data_name": "counts", "data_version": "1"}
-    answers = [[1, 2], (1, 2), np.array([1, 2]), np.array([1.0, 2.0]), np.array([[1, 2]]), 1, 1.0, [2**70, 1]]
+    answers = [
+        [1, 2],
+        (1, 2),
+        np.array([1, 2]),
+        np.array([1.0, 2.0]),
+        np.array([[1, 2]]),
+        1,
+        1.0,
+        [2**70, 1],
+    ]
     spent = []
     for answer in answers:
         discreet.laplace_mechanism(answer, sensitivity=1, epsilon=1, **account)
@@ -208,16 +247,28 @@ def test_what_is_no_tape_is_refused():
         Tape(b'{"sha256":"0"}')
 
 
-@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "longdouble", "objects", "decimals", "huge"])
+@pytest.mark.parametrize(
+    "kind", ["float16", "float32", "float64", "longdouble", "objects", "decimals", "huge"]
+)
 def test_no_value_makes_a_warning(kind):
     """Warnings are errors in these tests; ends of every type, and what lies beyond the floats."""
     far = {
         "float16": lambda: np.array([65504, -65504, 6e-8, np.inf, np.nan], np.float16),
         "float32": lambda: np.array([3.4e38, -3.4e38, 1e-45, np.inf, np.nan], np.float32),
         "float64": lambda: np.array([1.7e308, -1.7e308, 5e-324, -np.inf, np.nan]),
-        "longdouble": lambda: np.array(["1e4000", "-1e4000", "1e-4000", "nan", "inf"], np.longdouble),
-        "objects": lambda: np.array([np.longdouble("1e4000"), np.float16(65504), 10**400, None, "1e999"], object),
-        "decimals": lambda: [Decimal("1e4000"), Decimal("-1e-4000"), Decimal("sNaN"), Fraction(10**400, 3), 1],
+        "longdouble": lambda: np.array(
+            ["1e4000", "-1e4000", "1e-4000", "nan", "inf"], np.longdouble
+        ),
+        "objects": lambda: np.array(
+            [np.longdouble("1e4000"), np.float16(65504), 10**400, None, "1e999"], object
+        ),
+        "decimals": lambda: [
+            Decimal("1e4000"),
+            Decimal("-1e-4000"),
+            Decimal("sNaN"),
+            Fraction(10**400, 3),
+            1,
+        ],
         "huge": lambda: [10**5000, -(10**5000), True, np.uint64(2**64 - 1), np.int8(-128)],
     }[kind]()
     given = {"bounds": (0, 100), "epsilon": 1}

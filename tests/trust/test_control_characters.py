@@ -1,6 +1,6 @@
-"""TRUST 44: a key or a name cannot command a terminal: whatever is shown escapes it, and every file keeps it."""
-
-# ruff: noqa: S608 - the statements are ours
+"""TRUST 44: a key or a name cannot command a terminal: whatever is shown escapes it, and every file
+keeps it.
+"""
 
 import contextlib
 import csv
@@ -47,7 +47,9 @@ def safe(text: str) -> bool:
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """A study whose keys, columns and unit are odd."""
-    table = pa.table({NAME: KEYS, "unit\x1b": [str(at) for at in range(len(KEYS))], "age": range(len(KEYS))})
+    table = pa.table(
+        {NAME: KEYS, "unit\x1b": [str(at) for at in range(len(KEYS))], "age": range(len(KEYS))}
+    )
     columns = {NAME: {"keys": KEYS, "other": "\x1brest"}, "age": {"bounds": [0, 100]}}
     policy = Policy(source=table, epsilon=10**6, unit="unit\x1b", max_rows=1, columns=columns)
     return Study(policy, ledger=tmp_path_factory.mktemp("odd") / "study.ledger")
@@ -55,24 +57,41 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan(study):
-    return study.by(f'"{NAME}"').ask(**{"n\x07": Count(), "a\ng\u200be": Mean("age")}).plan(epsilon=1, size=10)
+    return (
+        study.by(f'"{NAME}"')
+        .ask(**{"n\x07": Count(), "a\ng\u200be": Mean("age")})
+        .plan(epsilon=1, size=10)
+    )
 
 
 def test_no_object_commands_a_terminal(study, plan, tmp_path):
     answer = plan.release()
     file = replace(plan, simultaneous=True).release(to=tmp_path / "odd\x1b.parquet")
-    for value in (study, study.policy, study.engine, plan, answer, answer.totals(NAME), file, study.ledger, plan.query):
+    for value in (
+        study,
+        study.policy,
+        study.engine,
+        plan,
+        answer,
+        answer.totals(NAME),
+        file,
+        study.ledger,
+        plan.query,
+    ):
         assert safe(repr(value)), repr(value)
         assert not hasattr(value, "_repr_html_") or safe(value._repr_html_())
     assert r"north\x1b[2J" in repr(answer)
     assert r"\u202ehtron" in repr(answer)
-    assert len(repr(answer).splitlines()) == len(KEYS) + 3  # a key with a new line has no line of its own
+    # a key with a new line has no line of its own
+    assert len(repr(answer).splitlines()) == len(KEYS) + 3
     assert ODD["markup of rich"] in repr(answer)
     assert "&lt;img src=x" in html.of(answer)
     typed = "SELECT '\x1b[2J\u202e<img src=x>' -- \x07"
     answer = replace(answer, query=replace(answer.query, sql=typed))
     for suffix in ("html", "md", "txt"):
-        text = answer.save(tmp_path / f"it.{suffix}", title="T\x1b\n<img>", caption="\u200b<img>").read_text("utf-8")
+        text = answer.save(
+            tmp_path / f"it.{suffix}", title="T\x1b\n<img>", caption="\u200b<img>"
+        ).read_text("utf-8")
         assert safe(text)
         assert suffix != "html" or "<img" not in text + html.of(answer)
         assert suffix != "md" or "<img" not in text.replace("\\<img", "").partition("```sql")[0]
@@ -89,7 +108,7 @@ def test_tables_on_a_terminal_are_safe(study, plan, monkeypatch):
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setenv("TERM", "dumb")
         terminal.show_plan(plan)
-        terminal.show_next(plan, plan.cost, ["study\x1b.toml", f'SELECT "{NAME}" FROM data'], {})
+        terminal.show_next(plan, plan.cost, ["study\x1b.toml", f'SELECT "{NAME}" FROM data'], {})  # noqa: S608
         terminal.show_answer(answer, "spent \x1b")
         terminal.show_ledger(study.ledger, study.ledger.studies())
         terminal.say_json(terminal.answer_as_json(answer))
@@ -123,7 +142,7 @@ def test_figures_are_safe_and_whole(plan):
     assert safe(json.dumps(chart.to_dict(), ensure_ascii=False))
     picture = figures.svg(chart)
     assert safe(picture)
-    ElementTree.fromstring(picture)  # noqa: S314 - our own file: with a raw control character it is no XML
+    ElementTree.fromstring(picture)  # noqa: S314
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -133,8 +152,8 @@ def test_errors_are_one_safe_line(study, name):
         lambda: Policy(source="x", epsilon=1, columns={key: {"bounds": [5, 1]}}),
         lambda: Policy(source="x", epsilon=1, columns={"a": {"keys": [key, key]}}),
         lambda: Policy(source="x", epsilon=1, columns={"a": {key: 1}}),
-        lambda: study.sql(f'SELECT sum("{key}") FROM data', epsilon=1),
-        lambda: study.sql(f"SELECT count(*) FROM data WHERE age = '{key}'", epsilon=1),
+        lambda: study.sql(f'SELECT sum("{key}") FROM data', epsilon=1),  # noqa: S608
+        lambda: study.sql(f"SELECT count(*) FROM data WHERE age = '{key}'", epsilon=1),  # noqa: S608
         lambda: study.by(key).ask(n=Count()).plan(epsilon=1),
         lambda: study.sql("SELECT count(*) FROM data WHERE nobody = 1", epsilon=1),
     ]
@@ -149,15 +168,27 @@ def test_errors_are_one_safe_line(study, name):
 
 
 def test_the_command_line_is_safe(tmp_path):
-    pq.write_table(pa.table({"place": KEYS, "age": range(len(KEYS)), NAME: KEYS}), tmp_path / "people.parquet")
-    policy = Policy(source="people.parquet", epsilon=10, columns={"place": {"keys": KEYS}, "age": {"bounds": [0, 9]}})
+    pq.write_table(
+        pa.table({"place": KEYS, "age": range(len(KEYS)), NAME: KEYS}), tmp_path / "people.parquet"
+    )
+    policy = Policy(
+        source="people.parquet",
+        epsilon=10,
+        columns={"place": {"keys": KEYS}, "age": {"bounds": [0, 9]}},
+    )
     (tmp_path / "study.toml").write_text(policy.to_toml(), "utf-8")
     sql = "SELECT place, count(*) FROM people GROUP BY place"
     ended = one_after_another(
         [
             ["plan", "study.toml", sql, "--epsilon", "1"],
             ["release", "study.toml", sql, "--epsilon", "1"],
-            ["release", "study.toml", f"SELECT count(*) FROM people WHERE place = '{KEYS[0]}'", "--epsilon", "1"],
+            [
+                "release",
+                "study.toml",
+                f"SELECT count(*) FROM people WHERE place = '{KEYS[0]}'",  # noqa: S608
+                "--epsilon",
+                "1",
+            ],
             ["release", "study.toml", sql, "--epsilon", "1", "--json"],
             ["ledger", "show", "study.toml"],
             ["ledger", "show", "study.toml", "--json"],
@@ -179,7 +210,8 @@ def test_the_command_line_is_safe(tmp_path):
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 def test_noise_on_a_terminal_escapes_what_it_keeps_and_a_pipe_does_not(tmp_path, form):
     mark = {"csv": ",", "tsv": "\t"}[form]
-    odd = [key for key in ODD.values() if "\n" not in key and "\r" not in key] * 2000  # some letter is cut
+    # some letter is cut
+    odd = [key for key in ODD.values() if "\n" not in key and "\r" not in key] * 2000
     lines = [f"people{mark}{NAME}", *(f"{at}{mark}{key}" for at, key in enumerate(odd))]
     (tmp_path / f"in.{form}").write_text("\n".join(lines) + "\n", "utf-8")
     terms = ["--sensitivity", "1", "--epsilon", "1000000", "--column", "people", "--keep", NAME]

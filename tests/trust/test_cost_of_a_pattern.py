@@ -1,7 +1,8 @@
 """TRUST 43: a pattern costs a text of one row no more than a pass over it, on every engine.
 
-Spark's own LIKE tries all ways to share a text out among the % of a pattern: a text of 2,000 characters against
-'%_%_%_%_%_%q' takes minutes. The control counts the steps of such a search on short texts.
+Spark's own LIKE tries all ways to share a text out among the % of a pattern: a text of 2,000
+characters against '%_%_%_%_%_%q' takes minutes. The control counts the steps of such a search on
+short texts.
 """
 
 import re
@@ -32,15 +33,22 @@ PATTERNS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(
+    scope="module", params=["duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.spark)]
+)
 def engine(request):
-    opened = {"duckdb": lambda: in_memory, "postgresql": lambda: on_postgresql(request.getfixturevalue("postgres"))}
+    opened = {
+        "duckdb": lambda: in_memory,
+        "postgresql": lambda: on_postgresql(request.getfixturevalue("postgres")),
+    }
     make = opened.get(request.param, lambda: on_spark(request.getfixturevalue("spark")))()
     return make(pa.table({"notes": TEXTS}))[0]
 
 
 def test_no_pattern_takes_long_on_the_longest_texts(engine):
-    """All patterns on all texts: 32 pairs in a second or two on a free machine, where one alone took minutes."""
+    """All patterns on all texts: 32 pairs in a second or two on a free machine, where one alone
+    took minutes.
+    """
     notes = ask.Column("notes", "text")
     request = Request(tuple(Rows(ask.Likeness(notes, pattern)) for pattern in PATTERNS))
     begin = time.monotonic()

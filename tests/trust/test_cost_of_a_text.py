@@ -1,14 +1,14 @@
-"""TRUST 43: one person's row costs an engine next to nothing more than any other, whatever is asked of it.
+"""TRUST 43: one person's row costs an engine next to nothing more than any other, whatever is asked
+of it.
 
-A question can see to it that only one row takes a costly way (CASE, AND), and time would tell whether it is there. The
-cost is limited by the lengths of texts, patterns and whole questions. The test tries questions at random, of all
-lengths, that put as much work into one row as they can: each is refused, or the statement takes at most half as long
-again with the row as without it. Times are CPU times of the process, the smallest of several in turn, so other
-programs do not count; where three do not decide, up to a hundred more are measured, each of which lowers the smallest.
-The control does the statement four times.
+A question can see to it that only one row takes a costly way (CASE, AND), and time would tell
+whether it is there. The cost is limited by the lengths of texts, patterns and whole questions. The
+test tries questions at random, of all lengths, that put as much work into one row as they can: each
+is refused, or the statement takes at most half as long again with the row as without it. Times are
+CPU times of the process, the smallest of several in turn, so other programs do not count; where
+three do not decide, up to a hundred more are measured, each of which lowers the smallest. The
+control does the statement four times.
 """
-
-# ruff: noqa: S608 - the statements are ours
 
 import random
 import time
@@ -68,13 +68,16 @@ def cast(length: int, at: int) -> str:
     """Casts of a long text."""
     kind = _coins.choice(["DOUBLE", "TIMESTAMP", "BOOLEAN"])
     return (
-        f"CAST(CAST({hers((_coins.choice(['1', '2020-', 'true']) * length)[:length])} AS {kind}) AS VARCHAR) = '{at}'"
+        f"CAST(CAST({hers((_coins.choice(['1', '2020-', 'true']) * length)[:length])} AS {kind}) AS"
+        f" VARCHAR) = '{at}'"
     )
 
 
 def listed(length: int, at: int) -> str:
     """A long list."""
-    choices = ", ".join(f"'{'a' * min(length, 50)}{at}-{choice}'" for choice in range(_coins.randint(1, 60)))
+    choices = ", ".join(
+        f"'{'a' * min(length, 50)}{at}-{choice}'" for choice in range(_coins.randint(1, 60))
+    )
     return f"({HER} AND notes IN ({choices}))"
 
 
@@ -93,13 +96,17 @@ def question(shape, length: int) -> str:
     while True:
         term = shape(length, len(terms))
         parts += 8 + term.count("(") + term.count(",")
-        if terms and (len(head) + sum(map(len, terms)) + 4 * len(terms) + len(term) > 19_900 or parts > 900):
+        if terms and (
+            len(head) + sum(map(len, terms)) + 4 * len(terms) + len(term) > 19_900 or parts > 900
+        ):
             return head + " OR ".join(terms)
         terms.append(term)
 
 
 def is_as_cheap(first, second, most: int = 100) -> bool:
-    """Whether the second statement takes at most half as long again as the first; an alarm is a hundred times sure."""
+    """Whether the second statement takes at most half as long again as the first; an alarm is a
+    hundred times sure.
+    """
     times = [[], []]
     for repeat in range(3 + most):
         for statement, found in zip((first, second), times, strict=True):
@@ -130,7 +137,9 @@ def test_one_row_costs_next_to_nothing_more(neighbours, shape, length):
 
 
 OBJECTS = {
-    "deep": lambda length: b'{"age": ' + b"[" * (length // 2 - 10) + b"]" * (length // 2 - 10) + b"}",
+    "deep": (
+        lambda length: b'{"age": ' + b"[" * (length // 2 - 10) + b"]" * (length // 2 - 10) + b"}"
+    ),
     "names": lambda length: b"{" + b'"": 1,' * (length // 6 - 10) + b'"z": 1}',
     "numbers": lambda length: b'{"x": [' + b"1," * (length // 2 - 10) + b"1]}",
 }
@@ -166,7 +175,7 @@ def test_what_is_too_long_is_refused_everywhere_before_any_spend(neighbours, nam
     study, condition = neighbours[0], LONG[name]
     half = condition if name != "all of it" else condition[:9_980].rpartition(" OR ")[0]
     acts = [
-        lambda: study.sql(f"SELECT count(*) FROM data WHERE {condition}", epsilon=1),
+        lambda: study.sql(f"SELECT count(*) FROM data WHERE {condition}", epsilon=1),  # noqa: S608
         lambda: study.where(condition).ask(n=Count()).plan(epsilon=1),
         lambda: study.ask(n=Count(condition)).plan(epsilon=1),
         lambda: study.where(half).where(half).ask(n=Count(half)).plan(epsilon=1),
@@ -179,12 +188,12 @@ def test_what_is_too_long_is_refused_everywhere_before_any_spend(neighbours, nam
 
 
 def test_texts_at_the_limit_are_answered(neighbours):
-    text = f"SELECT count(*) FROM data WHERE name = '{'a' * 200}' OR name LIKE '{'b' * 200}'"
+    text = f"SELECT count(*) FROM data WHERE name = '{'a' * 200}' OR name LIKE '{'b' * 200}'"  # noqa: S608
     assert len(neighbours[0].sql(text, epsilon=1).release()) == 1
 
 
 def test_http_and_the_command_line_have_the_same_limits(tmp_path):
-    long = f"SELECT count(*) FROM people WHERE county = '{'a' * 201}'"
+    long = f"SELECT count(*) FROM people WHERE county = '{'a' * 201}'"  # noqa: S608
     with folder_in_memory() as folder, served(folder) as site:
         before = site.study.spent
         for path in ("/plan", "/release"):
@@ -194,6 +203,6 @@ def test_http_and_the_command_line_have_the_same_limits(tmp_path):
             assert "may have 200 characters" in told.text
         assert site.study.spent == before
     folder = study_in(tmp_path)
-    discreet("release", "study.toml", long.replace("people", "visits"), "--epsilon", "1", cwd=folder).refused(
-        2, "may have 200 characters"
-    )
+    discreet(
+        "release", "study.toml", long.replace("people", "visits"), "--epsilon", "1", cwd=folder
+    ).refused(2, "may have 200 characters")

@@ -1,4 +1,6 @@
-"""TRUST 10: entropy that fails, is short or constant fails closed; forks and threads never share noise."""
+"""TRUST 10: entropy that fails, is short or constant fails closed; forks and threads never share
+noise.
+"""
 
 import ctypes
 import os
@@ -77,7 +79,9 @@ class Awaited(bytes):
 
 @pytest.mark.usefixtures("fresh_streams")
 def test_of_two_threads_with_one_seed_one_is_refused(monkeypatch):
-    """Each compares its seed with the one before, and both would pass before either has noted its own."""
+    """Each compares its seed with the one before, and both would pass before either has noted its
+    own.
+    """
     turns = threading.local()
 
     def repeating(_count):
@@ -103,7 +107,7 @@ def in_a_fork(draw, fork=os.fork) -> list[int]:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answers:
-        drawn = pickle.loads(answers.read())  # noqa: S301 - our own child
+        drawn = pickle.loads(answers.read())  # noqa: S301
     os.waitpid(child, 0)
     return drawn
 
@@ -139,7 +143,8 @@ def test_a_fork_by_c_code_into_another_pid_namespace_is_noticed(monkeypatch):
     draw = lambda: [LAW.sample() for _ in range(20)] + LAW.sample(1000).tolist()  # noqa: E731
     LAW.sample(10)
     children = [in_a_fork(draw, fork) for _ in range(2)]
-    children.append(in_a_fork(lambda: in_a_fork(draw, fork), fork))  # a child that drew nothing, and its own child
+    # a child that drew nothing, and its own child
+    children.append(in_a_fork(lambda: in_a_fork(draw, fork), fork))
     sequences = [set(drawn) for drawn in [*children, draw()]]
     entropy._forget()
     for index, one in enumerate(sequences):
@@ -178,7 +183,9 @@ def test_a_key_is_used_for_at_most_its_share(monkeypatch):
 
 
 def test_a_draw_in_the_middle_of_a_draw_shares_no_bits():
-    """A signal handler may draw between any two lines of a draw: all words differ, and none is zero."""
+    """A signal handler may draw between any two lines of a draw: all words differ, and none is
+    zero.
+    """
     stream, words = entropy.Keystream(), []
 
     def draw(count):
@@ -191,7 +198,11 @@ def test_a_draw_in_the_middle_of_a_draw_shares_no_bits():
             draw(3)
         return on_line
 
-    sys.settrace(lambda frame, _event, _argument: on_line if frame.f_code.co_filename == entropy.__file__ else None)
+    sys.settrace(
+        lambda frame, _event, _argument: (
+            on_line if frame.f_code.co_filename == entropy.__file__ else None
+        )
+    )
     try:
         for _ in range(300):
             draw(5)

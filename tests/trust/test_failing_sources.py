@@ -1,7 +1,8 @@
-"""TRUST 65: a source or a disk that fails is charged once at most; then nothing is spent until a probe passes.
+"""TRUST 65: a source or a disk that fails is charged once at most; then nothing is spent until a
+probe passes.
 
-On real engines: a PostgreSQL server of its own that is killed, a file that disappears or has a broken page, a disk
-without room. The control forgets the failure and is charged again.
+On real engines: a PostgreSQL server of its own that is killed, a file that disappears or has a
+broken page, a disk without room. The control forgets the failure and is charged again.
 """
 
 import json
@@ -54,7 +55,9 @@ def machine():
         server = pgserver.get_server(Path(folder, "server"), start=False)
         started(server)
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("CREATE TABLE t AS SELECT i % 10 AS x FROM generate_series(1, 1000) AS i")
+            connection.execute(
+                "CREATE TABLE t AS SELECT i % 10 AS x FROM generate_series(1, 1000) AS i"
+            )
             connection.execute(
                 "CREATE VIEW slow AS SELECT i % 10 AS x FROM generate_series(1, 600) AS i "
                 "WHERE pg_sleep(0.01) IS NOT NULL"
@@ -74,7 +77,14 @@ def down(server):
 
 
 def policy(source, **terms) -> Policy:
-    given = {"epsilon": 100, "version": "1", "neighbors": "add-remove", "columns": COLUMNS, "table": "t", **terms}
+    given = {
+        "epsilon": 100,
+        "version": "1",
+        "neighbors": "add-remove",
+        "columns": COLUMNS,
+        "table": "t",
+        **terms,
+    }
     return Policy(source=source, **given)
 
 
@@ -100,19 +110,27 @@ def lost_while_it_reads(study: Study, server, epsilon: object = 1) -> None:
         server.stop()
         return fetch(request)
 
-    with mock.patch.object(study.engine, "fetch", killed), pytest.raises(EngineFailed, match="stays spent"):
+    with (
+        mock.patch.object(study.engine, "fetch", killed),
+        pytest.raises(EngineFailed, match="stays spent"),
+    ):
         ask(study, epsilon)
 
 
 def test_a_server_that_is_killed_is_charged_once_and_the_next_answer_forgets_it(machine, tmp_path):
     source, ledger = f"{machine.get_uri()}#public.t", tmp_path / "study.ledger"
-    with Study(policy(source), ledger=ledger) as study, Study(policy(source), ledger=ledger) as other:
-        other.schema  # noqa: B018 - opened before the server is killed, in another process as it were
+    with (
+        Study(policy(source), ledger=ledger) as study,
+        Study(policy(source), ledger=ledger) as other,
+    ):
+        other.schema  # noqa: B018
         try:
             lost_while_it_reads(study, machine)
             assert study.spent == 1
             for each in (study, other, study):
-                with pytest.raises(SourceFailing, match=r"PostgreSQL server of the source .*; nothing was spent"):
+                with pytest.raises(
+                    SourceFailing, match=r"PostgreSQL server of the source .*; nothing was spent"
+                ):
                     ask(each, 2)
             assert study.spent == 1
         finally:
@@ -157,12 +175,14 @@ def test_where_every_probe_passes_and_every_question_fails_a_pause_follows_the_s
                 ask(study, epsilon)
         for epsilon in (3, 4, 5):
             with pytest.raises(
-                SourceFailing, match=r"last 2 questions .* failed .* ask again in \d+ s; nothing was spent"
+                SourceFailing,
+                match=r"last 2 questions .* failed .* ask again in \d+ s; nothing was spent",
             ):
                 ask(study, epsilon)
         assert study.spent == 3
         file.write_bytes(good)
-        assert ask(study, 2).remaining == 97  # paid for: it need not wait, is answered, and ends the pause
+        # paid for: it need not wait, is answered, and ends the pause
+        assert ask(study, 2).remaining == 97
         assert ask(study, 3).remaining == 94
 
 
@@ -190,7 +210,10 @@ def test_a_file_that_is_gone_costs_nothing_and_is_known_to_other_processes(tmp_p
             file.rename(tmp_path / "away")
             return fetch(request)
 
-        with mock.patch.object(study.engine, "fetch", gone), pytest.raises(EngineFailed, match="stays spent"):
+        with (
+            mock.patch.object(study.engine, "fetch", gone),
+            pytest.raises(EngineFailed, match="stays spent"),
+        ):
             ask(study)
         if asks == "python":
             with pytest.raises((SourceFailing, EngineFailed, InvalidParameter)):
@@ -226,9 +249,17 @@ def test_a_note_with_anything_that_is_never_written_is_probed_and_removed(tmp_pa
 
 def test_an_unreadable_note_is_probed_and_removed(tmp_path):
     with Study(policy(str(people(tmp_path))), ledger=tmp_path / "study.ledger") as study:
-        for content in (b"", b"{", b"[]", b'{"study": 3}', b'{"study": {"part": "source", "what": 1}}'):
+        for content in (
+            b"",
+            b"{",
+            b"[]",
+            b'{"study": 3}',
+            b'{"study": {"part": "source", "what": 1}}',
+        ):
             failures(study).write_bytes(content)
-            broken_off = mock.patch.object(type(study.engine), "check", side_effect=EngineFailed("it is gone"))
+            broken_off = mock.patch.object(
+                type(study.engine), "check", side_effect=EngineFailed("it is gone")
+            )
             with broken_off, pytest.raises(EngineFailed, match="it is gone"):
                 ask(study, "0.1")
             before = study.spent
@@ -272,8 +303,14 @@ with discreet.Study(policy, ledger=folder / "study.ledger") as study:
 
 @pytest.mark.parametrize("room", ["seen", "unseen"])
 def test_a_full_disk_is_charged_once_at_most(tmp_path, room):
-    """On a disk of 12 MiB. Where its room is known nothing is charged at all; where it is not, once."""
-    script = f'mount -t tmpfs -o size=12m tmpfs {tmp_path} && exec {sys.executable} -c "$PROGRAM" {tmp_path} {room}'
+    """On a disk of 12 MiB.
+
+    Where its room is known nothing is charged at all; where it is not, once.
+    """
+    script = (
+        f'mount -t tmpfs -o size=12m tmpfs {tmp_path} && exec {sys.executable} -c "$PROGRAM"'
+        f" {tmp_path} {room}"
+    )
     namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if (
         shutil.which("unshare") is None
@@ -282,13 +319,20 @@ def test_a_full_disk_is_charged_once_at_most(tmp_path, room):
         absent("no disk of a size of our choice: unshare is missing, or may not mount")
     environment = {**os.environ, "PROGRAM": FULL}
     done = subprocess.run(
-        [*namespace, script], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [*namespace, script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     *asked, names, again, left = done.stdout.splitlines()
     spents = [line.split()[0] for line in asked]
     assert spents == (["0"] * 3 if room == "seen" else ["1"] * 3), done.stdout
-    assert all("make room; nothing was spent" in line for line in asked[room == "unseen" :]), done.stdout
+    assert all("make room; nothing was spent" in line for line in asked[room == "unseen" :]), (
+        done.stdout
+    )
     assert again == f"{100 - 1} True"
     assert "study.ledger.failures" not in left
     assert ("study.ledger.failures" in names) == (room == "unseen")
@@ -307,7 +351,9 @@ def test_a_ledger_on_a_server_is_probed_and_nothing_stays(server_place):
 
 @pytest.fixture
 def site(tmp_path):
-    with served(tmp_path, table=str(people_file(tmp_path)), metrics_key=hashed(KEY), epsilon=100) as made:
+    with served(
+        tmp_path, table=str(people_file(tmp_path)), metrics_key=hashed(KEY), epsilon=100
+    ) as made:
         yield made
 
 
@@ -386,7 +432,9 @@ def test_metrics_answer_while_the_database_of_the_ledger_is_down(machine, tmp_pa
     place = postgresql_place(machine.get_uri(), tmp_path)
     with place.open(new=True) as made:
         made.create("study", 100, promise=policy("t.parquet").promise)
-    with Study(policy(str(people(tmp_path))), ledger=Ledger.open(place.where, anchor=place.anchor)) as study:
+    with Study(
+        policy(str(people(tmp_path))), ledger=Ledger.open(place.where, anchor=place.anchor)
+    ) as study:
         ready = guard.Readiness({"study": study})
         assert ready() == []
         with down(machine):
@@ -412,11 +460,16 @@ def test_health_waits_for_nobody_who_holds_the_file_of_tokens(site):
         asked.append(token)
         return person(token)
 
-    with mock.patch.object(Access, "person", lambda _, token: looked_up(token)), ThreadPoolExecutor(3) as pool:
+    with (
+        mock.patch.object(Access, "person", lambda _, token: looked_up(token)),
+        ThreadPoolExecutor(3) as pool,
+    ):
         try:
             waiting = [pool.submit(site.client("ann").get, "/studies") for _ in range(2)]
             wait(lambda: asked)
-            assert pool.submit(site.client(None).get, "/healthz").result(PATIENCE).status_code == 200
+            assert (
+                pool.submit(site.client(None).get, "/healthz").result(PATIENCE).status_code == 200
+            )
             assert not any(one.done() for one in waiting)
         finally:
             holder.execute("ROLLBACK")

@@ -1,5 +1,5 @@
-"""Over HTTP a failure is a plain sentence without names of files, hosts and tables; the log has the reason and its code
-(TRUST 11, 32, 40).
+"""Over HTTP a failure is a plain sentence without names of files, hosts and tables; the log has the
+reason and its code (TRUST 11, 32, 40).
 """
 
 import itertools
@@ -44,12 +44,22 @@ def other_columns(file):
 FILES = {
     "gone": (os.unlink, FAILURE, f"{PLACE}.parquet is gone", "errno 2 (ENOENT)"),
     "cut": (cut, FAILURE, f"{PLACE}.parquet is shorter than it says", "InvalidInputException"),
-    "other columns": (other_columns, UNUSABLE, "the files no longer have the columns and types", ""),
+    "other columns": (
+        other_columns,
+        UNUSABLE,
+        "the files no longer have the columns and types",
+        "",
+    ),
 }
 
 
 def report(site):
-    question = {"study": "people", "tables": {"by_county": BY_COUNTY}, "epsilon": "0.05", "request_id": "first"}
+    question = {
+        "study": "people",
+        "tables": {"by_county": BY_COUNTY},
+        "epsilon": "0.05",
+        "request_id": "first",
+    }
     return site.client("ann").post("/report", json=question)
 
 
@@ -77,7 +87,10 @@ def asked(site, caplog, refusal, words, code):
 @pytest.mark.parametrize("situation", FILES)
 def test_a_file_that_fails_is_told_to_the_operator_alone(situation, caplog):
     harm, refusal, words, code = FILES[situation]
-    with folder_in_memory() as folder, served(folder, table=str(rows(folder)), version=None) as site:
+    with (
+        folder_in_memory() as folder,
+        served(folder, table=str(rows(folder)), version=None) as site,
+    ):
         assert report(site).status_code == 200
         harm(folder / f"{PLACE}.parquet")
         asked(site, caplog, refusal, words, code)
@@ -96,10 +109,14 @@ def test_a_table_that_fails_is_told_to_the_operator_alone(postgres, situation, c
     change, refusal, words, code = TABLES[situation]
     name = f"{PLACE}_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True) as server, folder_in_memory() as folder:
-        server.execute(f"CREATE SCHEMA {name}; CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA {name} TO {name}")
+        server.execute(
+            f"CREATE SCHEMA {name}; CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA {name} TO"
+            f" {name}"
+        )
         server.execute(f"SET search_path = {name}")
         server.execute(
-            "CREATE TABLE t AS SELECT 'Essex' AS county, i % 90 + 0.5::float8 AS age FROM generate_series(1, 99) i"
+            "CREATE TABLE t AS SELECT 'Essex' AS county, i % 90 + 0.5::float8 AS age FROM"
+            " generate_series(1, 99) i"
         )
         server.execute(f"GRANT SELECT ON t TO {name}")
         try:
@@ -114,7 +131,10 @@ def test_a_table_that_fails_is_told_to_the_operator_alone(postgres, situation, c
 
 def test_control_an_answer_with_the_reason_would_be_seen(monkeypatch):
     monkeypatch.setattr("discreet.serve.refusals.SourceUnusable", ())
-    with folder_in_memory() as folder, served(folder, table=str(rows(folder)), version=None) as site:
+    with (
+        folder_in_memory() as folder,
+        served(folder, table=str(rows(folder)), version=None) as site,
+    ):
         assert report(site).status_code == 200
         other_columns(folder / f"{PLACE}.parquet")
         plan = {"study": "people", "sql": BY_COUNTY, "epsilon": "0.01"}
@@ -128,10 +148,15 @@ def test_a_full_disk_under_the_server_s_files_is_called_that(tmp_path, caplog, m
         assert site.client("ann").post("/release", json=body(epsilon="0.01")).status_code == 200
         fill(small)
         with caplog.at_level(logging.INFO):
-            answers = [site.client("ann").post("/release", json=body(epsilon="0.01")) for _ in range(30)]
+            answers = [
+                site.client("ann").post("/release", json=body(epsilon="0.01")) for _ in range(30)
+            ]
         failed = [answer for answer in answers if answer.status_code != 200]
         assert failed
-        assert all((answer.status_code, answer.json()) == (FAILURE.status, FAILURE.body) for answer in failed)
+        assert all(
+            (answer.status_code, answer.json()) == (FAILURE.status, FAILURE.body)
+            for answer in failed
+        )
         assert "disk is full" in caplog.text
         assert "SQLITE_" in caplog.text
         assert str(small) not in caplog.text
@@ -161,16 +186,22 @@ def test_a_read_only_disk_under_the_server_s_files_says_so(tmp_path):
         Requests(small / REQUESTS).close()
         subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
         for name in (REQUESTS, "new"):
-            with pytest.raises(EngineFailed, match=r"cannot be (written|opened): make the file") as caught:
+            with pytest.raises(
+                EngineFailed, match=r"cannot be (written|opened): make the file"
+            ) as caught:
                 Requests(small / name).claim("people", "ann:1", body=bytes(32), view={})
             assert caught.value.code
 
 
 def test_a_file_that_is_not_the_server_s_says_so(tmp_path):
     (tmp_path / REQUESTS).write_text(CANARY)
-    with pytest.raises(InvalidParameter, match="must be a file that discreet serve created; restore it"):
+    with pytest.raises(
+        InvalidParameter, match="must be a file that discreet serve created; restore it"
+    ):
         Requests(tmp_path / REQUESTS)
     with closing(sqlite3.connect(tmp_path / "other")) as other:
         other.execute("CREATE TABLE t (x)")
-    with pytest.raises(InvalidParameter, match="must be a file that discreet serve created; restore it"):
+    with pytest.raises(
+        InvalidParameter, match="must be a file that discreet serve created; restore it"
+    ):
         Requests(tmp_path / "other")

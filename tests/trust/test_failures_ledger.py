@@ -1,4 +1,6 @@
-"""A ledger that fails says why, what to do and whether ε is spent, and shows no row and no password (TRUST 29, 44)."""
+"""A ledger that fails says why, what to do and whether ε is spent, and shows no row and no password
+(TRUST 29, 44).
+"""
 
 import itertools
 import logging
@@ -51,9 +53,15 @@ def damaged(work, says, code="", kind=LedgerDamaged):
 def test_a_file_that_another_process_has_locked_says_so(tmp_path):
     """With a lock of SQLite's, as of a tool that is open at a transaction."""
     program = (
-        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN EXCLUSIVE')"
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        " c.execute('BEGIN EXCLUSIVE')"
     )
-    command = [sys.executable, "-c", f"{program}\nprint(flush=True); sys.stdin.read()", str(tmp_path / "a.ledger")]
+    command = [
+        sys.executable,
+        "-c",
+        f"{program}\nprint(flush=True); sys.stdin.read()",
+        str(tmp_path / "a.ledger"),
+    ]
     with made(tmp_path / "a.ledger") as ledger:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         process.stdout.readline()
@@ -68,20 +76,30 @@ def test_a_file_that_another_process_has_locked_says_so(tmp_path):
 
 def test_a_file_in_which_another_process_has_its_turn_says_so(tmp_path):
     program = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX)"
-    command = [sys.executable, "-c", f"{program}\nprint(flush=True); sys.stdin.read()", str(tmp_path / "a.ledger.lock")]
+    command = [
+        sys.executable,
+        "-c",
+        f"{program}\nprint(flush=True); sys.stdin.read()",
+        str(tmp_path / "a.ledger.lock"),
+    ]
     with made(tmp_path / "a.ledger") as ledger:
         grant = spend(ledger)
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         process.stdout.readline()
         try:
             told(lambda: spend(ledger), "the ledger was busy for 1 seconds")
-            told(lambda: ledger.record(grant, CANARY.encode()), "the ledger was busy for 1 seconds", spent=True)
+            told(
+                lambda: ledger.record(grant, CANARY.encode()),
+                "the ledger was busy for 1 seconds",
+                spent=True,
+            )
         finally:
             process.communicate()
 
 
 def test_a_full_disk_says_so_whatever_is_done(tmp_path, monkeypatch):
-    """What it says of a spend is not known; a record is of what was spent, and reading spends nothing.
+    """What it says of a spend is not known; a record is of what was spent, and reading spends
+    nothing.
 
     The room is not seen before the spend, as behind a quota.
     """
@@ -102,7 +120,9 @@ def test_a_full_disk_says_so_whatever_is_done(tmp_path, monkeypatch):
             spent=None,
             code="FULL",
         )
-        with pytest.raises((EngineFailed, InvalidParameter), match=r"disk is full: (make room|nothing)") as caught:
+        with pytest.raises(
+            (EngineFailed, InvalidParameter), match=r"disk is full: (make room|nothing)"
+        ) as caught:
             Ledger.open(small / "b.ledger", new=True)
         refuse_shown(caught.value)
         rest.unlink()
@@ -113,15 +133,24 @@ def test_a_read_only_disk_says_so(tmp_path):
     with disk(tmp_path) as small:
         made(small / "a.ledger").close()
         subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
-        damaged(lambda: Ledger.open(small / "a.ledger"), "cannot be written: make the file and its folder writable")
+        damaged(
+            lambda: Ledger.open(small / "a.ledger"),
+            "cannot be written: make the file and its folder writable",
+        )
         says = "the disk is read-only: make it writable, or name another place with --ledger"
         damaged(lambda: Ledger.open(small / "b.ledger", new=True), says, "EROFS", InvalidParameter)
 
 
 def test_an_anchor_on_a_full_disk_says_so(tmp_path):
-    with disk(tmp_path, "64k") as small, made(tmp_path / "a.ledger", anchor=small / "a.anchor") as ledger:
+    with (
+        disk(tmp_path, "64k") as small,
+        made(tmp_path / "a.ledger", anchor=small / "a.anchor") as ledger,
+    ):
         fill(small)
-        says = r"the ledger's anchor cannot be written \(No space left on device\): .*make room on its disk"
+        says = (
+            r"the ledger's anchor cannot be written \(No space left on device\): .*make room on its"
+            r" disk"
+        )
         told(lambda: [ledger.create(f"s{n}", 1) for n in range(99)], says, code="ENOSPC")
 
 
@@ -129,7 +158,9 @@ def test_files_that_may_not_be_read_say_so(in_memory):
     in_memory.chmod(0o755)
     made(in_memory / "a.ledger").close()
     with nobody():
-        with pytest.raises((EngineFailed, LedgerDamaged), match=r"cannot be|writable|accessible") as caught:
+        with pytest.raises(
+            (EngineFailed, LedgerDamaged), match=r"cannot be|writable|accessible"
+        ) as caught:
             Ledger.open(in_memory / "a.ledger")
         refuse_shown(caught.value)
 
@@ -138,7 +169,9 @@ def test_a_file_that_is_no_ledger_says_so(tmp_path):
     made(tmp_path / "a.ledger").close()
     (tmp_path / "a.ledger").write_text(CANARY * 99)
     damaged(
-        lambda: Ledger.open(tmp_path / "a.ledger"), "this is not a complete ledger: put back the right file", "NOTADB"
+        lambda: Ledger.open(tmp_path / "a.ledger"),
+        "this is not a complete ledger: put back the right file",
+        "NOTADB",
     )
 
 
@@ -148,9 +181,14 @@ def test_what_a_check_of_sqlite_refuses_shows_no_row(tmp_path):
         grant = spend(ledger)
         with closing(sqlite3.connect(tmp_path / "a.ledger")) as other, other:
             other.execute(
-                f"CREATE TRIGGER t BEFORE INSERT ON discreet_entry BEGIN SELECT RAISE(ABORT, '{CANARY}'); END"
+                "CREATE TRIGGER t BEFORE INSERT ON discreet_entry BEGIN SELECT RAISE(ABORT,"
+                f" '{CANARY}'); END"
             )
-        damaged(lambda: ledger.record(grant, CANARY.encode()), "this is not a complete ledger", "SQLITE_CONSTRAINT")
+        damaged(
+            lambda: ledger.record(grant, CANARY.encode()),
+            "this is not a complete ledger",
+            "SQLITE_CONSTRAINT",
+        )
 
 
 # Servers
@@ -166,7 +204,8 @@ def server(own_postgres):
     )
     own_postgres.start("max_connections=12")
     own_postgres.execute(
-        "CREATE ROLE secret LOGIN PASSWORD 'sesame'; CREATE ROLE plain LOGIN; CREATE ROLE away LOGIN",
+        "CREATE ROLE secret LOGIN PASSWORD 'sesame'; CREATE ROLE plain LOGIN; CREATE ROLE away"
+        " LOGIN",
         "CREATE DATABASE other",
     )
     yield own_postgres
@@ -185,10 +224,26 @@ def ledger(server, tmp_path):
 
 
 UNCONNECTED = {
-    "wrong password": ({"user": "secret", "password": CANARY}, "refuses the user or the password", "28P01"),
-    "no password": ({"user": "secret"}, "asks for a password: give one in the address, PGPASSWORD or", "28P01"),
-    "rejected": ({"user": "away", "password": CANARY}, "pg_hba.conf does not let this user connect", "28000"),
-    "unknown role": ({"user": "ghost", "password": CANARY}, "has no such role: correct the user", "28000"),
+    "wrong password": (
+        {"user": "secret", "password": CANARY},
+        "refuses the user or the password",
+        "28P01",
+    ),
+    "no password": (
+        {"user": "secret"},
+        "asks for a password: give one in the address, PGPASSWORD or",
+        "28P01",
+    ),
+    "rejected": (
+        {"user": "away", "password": CANARY},
+        "pg_hba.conf does not let this user connect",
+        "28000",
+    ),
+    "unknown role": (
+        {"user": "ghost", "password": CANARY},
+        "has no such role: correct the user",
+        "28000",
+    ),
     "unknown database": ({"base": "nothing", "password": CANARY}, "has no such database", "3D000"),
     "encryption": ({"sslmode": "require"}, "no encrypted connection", "08001"),
     "unknown option": ({CANARY: "1"}, "the address cannot be read", "08001"),
@@ -212,7 +267,11 @@ def _schema(server):
 
 
 AWAY = {
-    "refused": ("127.0.0.1:1/x", "no server listens at its host and port: start it", "ECONNREFUSED"),
+    "refused": (
+        "127.0.0.1:1/x",
+        "no server listens at its host and port: start it",
+        "ECONNREFUSED",
+    ),
     "no socket": ("/x?host=/nowhere", "no server listens at its socket", "ENOENT"),
     "unknown host": ("nowhere.invalid/x", "its host is unknown: correct the host", "EAI_NONAME"),
 }
@@ -221,13 +280,21 @@ AWAY = {
 @pytest.mark.parametrize("situation", AWAY)
 def test_a_server_that_is_not_there_says_why(server, tmp_path, situation):
     where, says, code = AWAY[situation]
-    made(server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a").close()
+    made(
+        server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a"
+    ).close()
     address = f"postgresql://someone:{CANARY}@{where}"
-    told(lambda: Ledger.open(address, anchor=tmp_path / "a"), f"the ledger's PostgreSQL server .*: {says}", code=code)
+    told(
+        lambda: Ledger.open(address, anchor=tmp_path / "a"),
+        f"the ledger's PostgreSQL server .*: {says}",
+        code=code,
+    )
 
 
 def test_another_service_at_the_port_is_called_that(server, tmp_path):
-    made(server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a").close()
+    made(
+        server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a"
+    ).close()
     with listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         address = f"postgresql://someone:{CANARY}@127.0.0.1:{port}/x"
         told(
@@ -238,7 +305,9 @@ def test_another_service_at_the_port_is_called_that(server, tmp_path):
 
 
 def test_too_many_connections(server, tmp_path):
-    made(server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a").close()
+    made(
+        server.address(options=f"-csearch_path%3D{_schema(server)}"), anchor=tmp_path / "a"
+    ).close()
     held = []
     with suppress(psycopg.OperationalError):
         held.extend(psycopg.connect(server.address()) for _ in range(20))
@@ -247,7 +316,11 @@ def test_too_many_connections(server, tmp_path):
         with suppress(psycopg.OperationalError):
             while True:
                 held.append(psycopg.connect(server.address()))
-        told(lambda: Ledger.open(server.address(), anchor=tmp_path / "a"), "has no connection left", code="53300")
+        told(
+            lambda: Ledger.open(server.address(), anchor=tmp_path / "a"),
+            "has no connection left",
+            code="53300",
+        )
     finally:
         for connection in held:
             connection.close()
@@ -267,7 +340,10 @@ def _until(work, seconds=PATIENCE):
 
 def backends(server):
     """The processes of the server that hold connections."""
-    found = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    found = (
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <>"
+        " pg_backend_pid()"
+    )
     return [pid for (pid,) in server.execute(found)]
 
 
@@ -279,7 +355,9 @@ LOST = {
 
 @pytest.mark.parametrize("situation", LOST)
 @pytest.mark.parametrize("doing", ["spend", "record", "read"])
-def test_a_connection_that_is_lost_says_so_and_whether_it_was_spent(server, ledger, situation, doing, caplog, capfd):
+def test_a_connection_that_is_lost_says_so_and_whether_it_was_spent(
+    server, ledger, situation, doing, caplog, capfd
+):
     number, code = LOST[situation]
     grant = spend(ledger)
     doings = {
@@ -292,7 +370,12 @@ def test_a_connection_that_is_lost_says_so_and_whether_it_was_spent(server, ledg
         os.kill(pid, number)
     _until(lambda: server.execute("SELECT 1"))
     with caplog.at_level(logging.WARNING):
-        told(work, "the ledger's server .*did not answer: see whether it runs", spent=spent, code=code)
+        told(
+            work,
+            "the ledger's server .*did not answer: see whether it runs",
+            spent=spent,
+            code=code,
+        )
     assert [record.getMessage() for record in caplog.records] == []
     assert capfd.readouterr().err == ""
     _until(lambda: server.execute("SELECT 1"))
@@ -320,13 +403,19 @@ def test_rights_locks_and_a_read_only_server_say_so(server, ledger, tmp_path):
     with psycopg.connect(server.address()) as other:
         other.execute(f"LOCK TABLE {ledger.schema}.discreet_entry IN ACCESS EXCLUSIVE MODE")
         told(lambda: spend(ledger), "the ledger was busy for 1 seconds: ask again", code="55P03")
-    read_only = ledger.where().replace("options=", "options=-cdefault_transaction_read_only%3Don%20")
+    read_only = ledger.where().replace(
+        "options=", "options=-cdefault_transaction_read_only%3Don%20"
+    )
 
     def spend_there():
         with Ledger.open(read_only, anchor=anchor) as there:
             spend(there)
 
-    told(spend_there, "the ledger's database is read-only: connect to the one that can be written", code="25006")
+    told(
+        spend_there,
+        "the ledger's database is read-only: connect to the one that can be written",
+        code="25006",
+    )
 
 
 def test_a_database_without_the_ledger_says_so(server, ledger, tmp_path):
@@ -341,4 +430,8 @@ def test_what_a_check_of_postgresql_refuses_shows_no_row(server, ledger):
     """Its DETAIL has the failing row: the question and the answer."""
     grant = spend(ledger)
     server.execute(f"ALTER TABLE {ledger.schema}.discreet_entry ADD CHECK (answer IS NULL)")
-    damaged(lambda: ledger.record(grant, CANARY.encode()), "no complete ledger that this user can see", "23514")
+    damaged(
+        lambda: ledger.record(grant, CANARY.encode()),
+        "no complete ledger that this user can see",
+        "23514",
+    )

@@ -42,7 +42,9 @@ def test_figures_that_are_being_drawn_leave_the_threads_of_answers_alone(site, m
     monkeypatch.setattr(answers, "_saved", slow)
     made = site.client().post("/release", json=body()).json()
     with ThreadPoolExecutor(3) as pool:
-        figures = [pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)]
+        figures = [
+            pool.submit(site.client().get, f"/releases/{made['id']}?format=png") for _ in range(2)
+        ]
         try:
             assert begun.wait(PATIENCE)
             other = pool.submit(site.client("bob").post, "/release", json=body())
@@ -59,7 +61,10 @@ def test_a_repeat_that_is_not_kept_is_told_how_to_be_had_again(site, one_day, mo
     made = [client.post("/release", json=one).json() for one in asked]
     assert len({one["sha256"] for one in made}) == 1
     assert [client.get(f"/releases/{one['id']}").status_code for one in made] == [200, 200, 404]
-    assert "POST /release with the same body" in client.get(f"/releases/{made[2]['id']}").json()["advice"]
+    assert (
+        "POST /release with the same body"
+        in client.get(f"/releases/{made[2]['id']}").json()["advice"]
+    )
     spent = site.study.spent
     assert client.post("/release", json=asked[2]).json()["table"] == made[2]["table"]
     assert site.study.spent == spent

@@ -1,6 +1,8 @@
-"""TRUST 32, and 9, 11 and 30 over HTTP: what is no good question is refused and spends nothing, and the server lives.
+"""TRUST 32, and 9, 11 and 30 over HTTP: what is no good question is refused and spends nothing, and
+the server lives.
 
-Each line has a control: a lenient reader, a talkative server, a shape that follows the data; its harness catches it.
+Each line has a control: a lenient reader, a talkative server, a shape that follows the data; its
+harness catches it.
 """
 
 import contextlib
@@ -113,7 +115,10 @@ BODIES: dict[str, tuple[int, bytes]] = {
     "sql and ask": (400, asked(ask={"n": {"kind": "Count"}})),
     "sql and where": (400, asked(where=["age > 1"])),
     "a question of no kind": (400, asked(sql=None, ask={"n": {"kind": "Exact"}})),
-    "an unknown question's field": (400, asked(sql=None, ask={"n": {"kind": "Count", "epsilon": 0}})),
+    "an unknown question's field": (
+        400,
+        asked(sql=None, ask={"n": {"kind": "Count", "epsilon": 0}}),
+    ),
     "confidence 1": (400, asked(confidence=1)),
     "size 0": (400, asked(size=0)),
     "weights of strangers": (400, asked(weights={"nobody": 1})),
@@ -133,11 +138,19 @@ BODIES: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_bad_body_is_refused_spends_nothing_and_the_server_lives(site, url, name, path):
     status, content = BODIES[name]
-    before, headers = site.study.ledger.entries("people"), {**site.headers("ann"), "content-type": JSON}
+    before, headers = (
+        site.study.ledger.entries("people"),
+        {
+            **site.headers("ann"),
+            "content-type": JSON,
+        },
+    )
     if path == "/plan":  # the same without its id, which a plan has not
         content = ID.sub(b"", content)
     told = httpx.post(url + path, content=content, headers=headers)
-    assert told.status_code == (status if path == "/release" or " id" not in name else 200), told.text
+    assert told.status_code == (status if path == "/release" or " id" not in name else 200), (
+        told.text
+    )
     if told.status_code == 200:
         return
     assert set(told.json()) == {"error", "advice"}
@@ -146,12 +159,20 @@ def test_a_bad_body_is_refused_spends_nothing_and_the_server_lives(site, url, na
     assert httpx.get(url + "/healthz").status_code == 200
 
 
-REPORTED = [name for name in BODIES if not {"sql", "ask", "question"} & set(name.replace("'", " ").split())]
+REPORTED = [
+    name for name in BODIES if not {"sql", "ask", "question"} & set(name.replace("'", " ").split())
+]
 """Bodies that are as bad for a report."""
 
 
 def test_a_bad_body_of_a_report_is_refused_spends_nothing_and_the_server_lives(site, url):
-    before, headers = site.study.ledger.entries("people"), {**site.headers("ann"), "content-type": JSON}
+    before, headers = (
+        site.study.ledger.entries("people"),
+        {
+            **site.headers("ann"),
+            "content-type": JSON,
+        },
+    )
     with httpx.Client(base_url=url, headers=headers) as client:
         for name in REPORTED:
             status, content = BODIES[name]
@@ -175,7 +196,15 @@ def test_a_lenient_reader_would_take_some_of_them():
             return False
 
     taken = {name for name, (_, content) in BODIES.items() if lenient(content)}
-    assert {"duplicate key", "duplicate epsilon", "NaN", "Infinity", "1e400", "true", "text nan"} <= taken
+    assert {
+        "duplicate key",
+        "duplicate epsilon",
+        "NaN",
+        "Infinity",
+        "1e400",
+        "true",
+        "text nan",
+    } <= taken
 
 
 def test_a_stream_without_a_length_is_cut(site, url):
@@ -193,10 +222,15 @@ def test_a_stream_without_a_length_is_cut(site, url):
     assert httpx.get(url + "/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
+@pytest.mark.parametrize(
+    "kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"]
+)
 def test_another_content_type_is_refused(site, url, kind):
     headers = {**site.headers("ann"), **({} if kind is None else {"content-type": kind})}
-    assert httpx.post(url + "/plan", content=asked(request_id=None), headers=headers).status_code == 415
+    assert (
+        httpx.post(url + "/plan", content=asked(request_id=None), headers=headers).status_code
+        == 415
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +268,9 @@ def test_a_token_must_be_there_whole_and_alive(site, url):
     assert site.study.spent == before
 
 
-@pytest.mark.parametrize("path", ["/releases/..%2f..%2fetc%2fpasswd", "/page/..%2f..%2fapp.py", "/page/%2e%2e/app.py"])
+@pytest.mark.parametrize(
+    "path", ["/releases/..%2f..%2fetc%2fpasswd", "/page/..%2f..%2fapp.py", "/page/%2e%2e/app.py"]
+)
 def test_no_path_leads_out(site, url, path):
     told = httpx.get(url + path, headers=site.headers("cleo"))
     assert told.status_code == 404
@@ -250,7 +286,9 @@ def test_a_question_that_a_restore_made_void_is_refused_with_the_reason():
         (folder / "people.ledger.anchor").unlink()
         with pytest.raises(InvalidParameter) as refusal:
             Ledger.restore(folder / "people.ledger", accept="")
-        Ledger.restore(folder / "people.ledger", accept=str(refusal.value).partition("ledger, '")[2][:16]).close()
+        Ledger.restore(
+            folder / "people.ledger", accept=str(refusal.value).partition("ledger, '")[2][:16]
+        ).close()
         spent = site.study.spent
         for who, asked in (("ann", first), ("bob", second)):
             told = site.client(who).post("/release", json=asked)
@@ -258,7 +296,10 @@ def test_a_question_that_a_restore_made_void_is_refused_with_the_reason():
             assert "paid for before the ledger was restored" in told.json()["error"]
             assert "nothing was spent" in told.json()["advice"]
         assert site.study.spent == spent
-        assert site.client("bob").post("/release", json={**second, "epsilon": "0.2"}).status_code == 200
+        assert (
+            site.client("bob").post("/release", json={**second, "epsilon": "0.2"}).status_code
+            == 200
+        )
 
 
 # Whatever fails after the spend looks the same.
@@ -295,12 +336,16 @@ def test_every_failure_after_the_spend_looks_the_same(site, url, caplog):
     with httpx.Client(base_url=url, headers=site.headers("ann")) as client:
         for place in PLACES:
             for error in FAILURES.values():
-                before, question = site.study.spent, body(epsilon=str(Fraction(1 + next(numbers), 10**4)))
+                before, question = (
+                    site.study.spent,
+                    body(epsilon=str(Fraction(1 + next(numbers), 10**4))),
+                )
                 with failing(site, place, error):
                     seen.add(str(appearance(client.post("/release", json=question))))
                 assert site.study.spent > before
                 spent = site.study.spent
-                assert client.post("/release", json=question).status_code == 200  # asked again: answered, not charged
+                # asked again: answered, not charged
+                assert client.post("/release", json=question).status_code == 200
                 assert site.study.spent == spent
     assert len(seen) == 1
     assert json.dumps(FAILURE.body, separators=(",", ":")) in seen.pop()
@@ -310,13 +355,16 @@ def test_every_failure_after_the_spend_looks_the_same(site, url, caplog):
 def test_every_failure_of_a_report_after_the_spend_looks_the_same(site, url):
     seen = set()
     with httpx.Client(base_url=url, headers=site.headers("ann")) as client:
-        for at, (place, error) in enumerate(product(["fetch", "record", "report_body"], list(FAILURES.values())[:2])):
+        for at, (place, error) in enumerate(
+            product(["fetch", "record", "report_body"], list(FAILURES.values())[:2])
+        ):
             before, question = site.study.spent, reported(epsilon=str(Fraction(1 + at, 10**4)))
             with failing(site, place, error):
                 seen.add(str(appearance(client.post("/report", json=question))))
             assert site.study.spent > before
             spent = site.study.spent
-            assert client.post("/report", json=question).status_code == 200  # asked again: answered, not charged
+            # asked again: answered, not charged
+            assert client.post("/report", json=question).status_code == 200
             assert site.study.spent == spent
     assert len(seen) == 1
     assert json.dumps(FAILURE.body, separators=(",", ":")) in seen.pop()
@@ -330,7 +378,9 @@ def test_a_talkative_server_would_be_seen(site, url):
     with mock.patch("discreet.serve.desk.tell_operator", talkative):
         for error in FAILURES.values():
             with failing(site, "fetch", error):
-                told = httpx.post(url + "/release", json=body(epsilon="0.2"), headers=site.headers("ann"))
+                told = httpx.post(
+                    url + "/release", json=body(epsilon="0.2"), headers=site.headers("ann")
+                )
             seen.add(str(appearance(told)))
     assert len(seen) > 1
 
@@ -340,9 +390,15 @@ def test_a_talkative_server_would_be_seen(site, url):
 ASKED = [
     BY_COUNTY,
     "SELECT count(*) AS n FROM people",
-    "SELECT min(age) AS low, max(age) AS high, median(age) AS middle, stddev(age) AS std FROM people",
+    (
+        "SELECT min(age) AS low, max(age) AS high, median(age) AS middle, stddev(age) AS std FROM"
+        " people"
+    ),
     "SELECT count(*) AS n FROM people WHERE county LIKE 'Kana%'",
-    "SELECT county, sum(age) AS s FROM people WHERE age > 100 GROUP BY county HAVING sum(age) > 10 ORDER BY s LIMIT 2",
+    (
+        "SELECT county, sum(age) AS s FROM people WHERE age > 100 GROUP BY county HAVING sum(age) >"
+        " 10 ORDER BY s LIMIT 2"
+    ),
     "SELECT * FROM people",
     "SELECT county FROM people",
     "SELECT avg(nothing) FROM people",
@@ -353,20 +409,32 @@ def everything_said(site: Served) -> Iterator[str]:
     """All that a server says to three people who ask a lot: status, headers and bodies."""
     for who in ("ann", "bob", "cleo", None):
         client = site.client(who)
-        answers = [client.get(path) for path in ("/studies", "/ledger", "/openapi.json", "/healthz", "/", "/nothing")]
+        answers = [
+            client.get(path)
+            for path in ("/studies", "/ledger", "/openapi.json", "/healthz", "/", "/nothing")
+        ]
         for sql in ASKED:
             answers.append(client.post("/plan", json=body(sql=sql, request_id=None)))
             answers.append(client.post("/release", json=body(sql=sql)))
             if answers[-1].status_code == 200:
                 entry = answers[-1].json()["id"]
-                answers += [client.get(f"/releases/{entry}?format={form}") for form in ("json", "csv", "parquet")]
+                answers += [
+                    client.get(f"/releases/{entry}?format={form}")
+                    for form in ("json", "csv", "parquet")
+                ]
         report = reported(epsilon="0.05")
         answers.append(client.post("/report", json=report))
         answers.append(client.post("/report/plan", json=reported(request_id=None)))
         place = f"/reports/{report['request_id']}"
-        answers += [client.get(place + more) for more in ("", "/by_county", "/by_county?format=csv", "/nothing")]
+        answers += [
+            client.get(place + more)
+            for more in ("", "/by_county", "/by_county?format=csv", "/nothing")
+        ]
         answers.append(client.get("/ledger"))
-        yield from (f"{answer.status_code} {answer.headers} {answer.content!r} {answer.text}" for answer in answers)
+        yield from (
+            f"{answer.status_code} {answer.headers} {answer.content!r} {answer.text}"
+            for answer in answers
+        )
 
 
 def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
@@ -374,7 +442,9 @@ def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
     with served(tmp_path, table=people([(CANARY, 7319.0625)])) as site:
         said = list(everything_said(site))
         with failing(site, "fetch", RuntimeError(f"{CANARY} 7319.0625")):
-            told = site.client().post("/release", json=body(sql="SELECT sum(age) FROM people", epsilon="0.011"))
+            told = site.client().post(
+                "/release", json=body(sql="SELECT sum(age) FROM people", epsilon="0.011")
+            )
         said.append(f"{told.status_code} {told.headers} {told.text}")
         assert told.status_code == 503
     printed = capfd.readouterr()
@@ -388,7 +458,10 @@ def test_the_canary_is_in_no_response_header_or_log(tmp_path, caplog, capfd):
 def test_the_search_for_the_canary_finds_a_key_that_is_told(tmp_path):
     """The control: a custodian who declares the key tells it."""
     columns = {"county": {"keys": ["Dukes", CANARY]}, "age": {"bounds": [0, 120]}}
-    with mock.patch("serving.COLUMNS", columns), served(tmp_path, table=people([(CANARY, 7319.0625)])) as site:
+    with (
+        mock.patch("serving.COLUMNS", columns),
+        served(tmp_path, table=people([(CANARY, 7319.0625)])) as site,
+    ):
         assert any(CANARY in text for text in everything_said(site))
 
 
@@ -401,7 +474,11 @@ def shape(value: Any) -> Any:
         return {name: shape(item) for name, item in value.items() if name not in ("time", "sha256")}
     if isinstance(value, list):
         return [shape(item) for item in value]
-    return type(value).__name__ if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return (
+        type(value).__name__
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else value
+    )
 
 
 def seen(site: Served, sqls: list[str]) -> list[Any]:
@@ -413,12 +490,21 @@ def seen(site: Served, sqls: list[str]) -> list[Any]:
             question = body(sql=sql, request_id=f"q{at}", epsilon="0.05")
             plan = {name: value for name, value in question.items() if name != "request_id"}
             for told in (client.post("/plan", json=plan), client.post("/release", json=question)):
-                headers = [pair for pair in told.headers.raw if pair[0].lower() != b"content-length"]
+                headers = [
+                    pair for pair in told.headers.raw if pair[0].lower() != b"content-length"
+                ]
                 found.append((told.status_code, headers, shape(told.json())))
-        report = reported(tables={"by_county": SHAPED[0], "all": "SELECT count(*) FROM people"}, request_id="r")
+        report = reported(
+            tables={"by_county": SHAPED[0], "all": "SELECT count(*) FROM people"}, request_id="r"
+        )
         for path in ("/report/plan", "/report"):
             told = client.post(
-                path, json={name: report[name] for name in report if path == "/report" or name != "request_id"}
+                path,
+                json={
+                    name: report[name]
+                    for name in report
+                    if path == "/report" or name != "request_id"
+                },
             )
             found.append((told.status_code, shape(told.json())))
         for path in ("/studies", "/ledger", "/releases/q0", "/reports/r"):
@@ -429,7 +515,10 @@ def seen(site: Served, sqls: list[str]) -> list[Any]:
 
 SHAPED = [
     "SELECT county, count(*) AS people, avg(age) AS age FROM people GROUP BY county",
-    "SELECT min(age) AS low, max(age) AS high, median(age) AS middle, stddev(age) AS std FROM people",
+    (
+        "SELECT min(age) AS low, max(age) AS high, median(age) AS middle, stddev(age) AS std FROM"
+        " people"
+    ),
     "SELECT sum(age) AS s, count(age) AS n FROM people WHERE age > 1000",
     "SELECT * FROM people",
 ]
@@ -461,7 +550,9 @@ def test_a_count_of_neighbours_has_the_same_length_to_the_byte(tmp_path):
     for at, extra in enumerate(([], [("Essex", 50.0)])):
         (tmp_path / str(at)).mkdir()
         with served(tmp_path / str(at), table=people(extra)) as site, without_noise():
-            told = site.client().post("/release", json=body(sql="SELECT count(*) AS n FROM people", request_id="q"))
+            told = site.client().post(
+                "/release", json=body(sql="SELECT count(*) AS n FROM people", request_id="q")
+            )
             lengths.append(told.headers.raw)
     assert lengths[0] == lengths[1]
 
@@ -504,11 +595,14 @@ def test_the_server_does_what_its_description_says(description, site, url, path,
     from schemathesis import GenerationMode
     from schemathesis.specs.openapi.checks import ignored_auth, positive_data_acceptance
 
-    # a description cannot say which SQL a study allows; and the token is in every request here: it is tested above
+    # a description cannot say which SQL a study allows; and the token is in every request here: it
+    # is tested above
     without, operation = [positive_data_acceptance, ignored_auth], description[path][method.upper()]
     kinds = KINDS if "requestBody" in document()["paths"][path][method] else KINDS[:1]
 
-    @settings(max_examples=20, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(
+        max_examples=20, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
+    )
     @given(case=st.one_of(*(operation.as_strategy(GenerationMode(kind)) for kind in kinds)))
     def does(case: Any) -> None:
         before = site.study.spent
@@ -522,7 +616,10 @@ def test_good_questions_fit_the_description(description, site, url):
     """The generated ones are mostly refused, so that good ones are checked by hand."""
     headers = site.headers("ann")
     for sql in ASKED[:5]:
-        for path, question in (("/plan", body(sql=sql, request_id=None)), ("/release", body(sql=sql))):
+        for path, question in (
+            ("/plan", body(sql=sql, request_id=None)),
+            ("/release", body(sql=sql)),
+        ):
             told = httpx.post(url + path, json=question, headers=headers)
             assert told.status_code == 200
             description[path]["POST"].validate_response(told)
@@ -532,7 +629,10 @@ def test_good_questions_fit_the_description(description, site, url):
         told = httpx.post(url + path, json=question, headers=headers)
         assert told.status_code == 200
         description[path]["POST"].validate_response(told)
-    for path, place in (("/reports/{id}", "/reports/fits"), ("/reports/{id}/{table}", "/reports/fits/all")):
+    for path, place in (
+        ("/reports/{id}", "/reports/fits"),
+        ("/reports/{id}/{table}", "/reports/fits/all"),
+    ):
         told = httpx.get(url + place, headers=headers)
         assert told.status_code == 200
         description[path]["GET"].validate_response(told)

@@ -1,6 +1,8 @@
-"""TRUST 5 and 6 over HTTP: two hundred clients on one budget, and a server that is killed while they ask.
+"""TRUST 5 and 6 over HTTP: two hundred clients on one budget, and a server that is killed while
+they ask.
 
-Whatever the order: granted ≤ allotted, to the last 10⁻⁹; no answer that is not spent for; no failure of the server.
+Whatever the order: granted ≤ allotted, to the last 10⁻⁹; no answer that is not spent for; no
+failure of the server.
 """
 
 import asyncio
@@ -41,7 +43,8 @@ async def ask_all(
 ) -> list[tuple[str, int, Any]]:
     """What many clients at once are told, each of them some questions: (request id, status, body).
 
-    A connection that was late on a busy machine is cut: the same request is then sent again, up to so many `attempts`.
+    A connection that was late on a busy machine is cut: the same request is then sent again, up to
+    so many `attempts`.
     """
     numbers = itertools.count(first)
     found: list[tuple[str, int, Any]] = []
@@ -72,9 +75,14 @@ def granted(found: Iterable[tuple[str, int, Any]]) -> Counter[str]:
     return Counter(body["id"].partition(":")[0] for _, status, body in found if status == 200)
 
 
-def overspent(found: list[tuple[str, int, Any]], allotted: dict[str, Fraction], total: Fraction) -> bool:
+def overspent(
+    found: list[tuple[str, int, Any]], allotted: dict[str, Fraction], total: Fraction
+) -> bool:
     counts = granted(found)
-    return any(COST * counts[name] > allotted[name] for name in allotted) or COST * counts.total() > total
+    return (
+        any(COST * counts[name] > allotted[name] for name in allotted)
+        or COST * counts.total() > total
+    )
 
 
 def test_two_hundred_clients_on_one_budget():
@@ -82,7 +90,15 @@ def test_two_hundred_clients_on_one_budget():
         policy = written(folder)
         tokens = [new_token(policy, name, "0.6") for name in ("ann", "bob")]
         with process(
-            policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100", "--patience", str(PATIENCE)
+            policy,
+            "--quantum",
+            "0",
+            "--rate",
+            "1e6",
+            "--at-once",
+            "100",
+            "--patience",
+            str(PATIENCE),
         ) as server:
             found = asyncio.run(ask_all(server.url, tokens * 100, rounds=1, attempts=5))
             assert len(found) == 200
@@ -104,7 +120,9 @@ def test_two_hundred_clients_on_one_budget():
 def test_one_id_many_times_at_once_is_one_charge():
     with folder_in_memory() as folder, served(folder) as site, running(site) as url:
         with ThreadPoolExecutor(20) as pool, httpx.Client(headers=site.headers("ann")) as client:
-            told = list(pool.map(lambda _: client.post(f"{url}/release", json=question(1)), range(40)))
+            told = list(
+                pool.map(lambda _: client.post(f"{url}/release", json=question(1)), range(40))
+            )
         assert {one.status_code for one in told} == {200}
         assert len({one.content for one in told}) == 1
         assert site.study.spent == COST
@@ -113,7 +131,8 @@ def test_one_id_many_times_at_once_is_one_charge():
 class Racy(Paper):
     """A ledger that looks first and spends afterwards, as Python's default isolation does.
 
-    Six look before any of them spends, so that the race is lost for certain: five could be paid for.
+    Six look before any of them spends, so that the race is lost for certain: five could be paid
+    for.
     """
 
     together = threading.Barrier(6)
@@ -139,7 +158,9 @@ def test_a_server_that_looks_before_it_spends_would_be_seen():
 
 def unpaid(shown: Iterable[str], ledger: Ledger) -> set[str]:
     """Answers that were shown and not spent for."""
-    return set(shown) - {str(entry.request_id) for entry in ledger.entries("people") if entry.kind == "spend"}
+    return set(shown) - {
+        str(entry.request_id) for entry in ledger.entries("people") if entry.kind == "spend"
+    }
 
 
 def test_a_server_that_is_killed_has_shown_nothing_that_is_not_spent():
@@ -150,20 +171,33 @@ def test_a_server_that_is_killed_has_shown_nothing_that_is_not_spent():
         token = new_token(policy, "ann", "100")
         for first, answers in ((0, 3), (10_000, 20)):
             with process(
-                policy, "--quantum", "0", "--rate", "1e6", "--at-once", "100", "--patience", str(PATIENCE)
+                policy,
+                "--quantum",
+                "0",
+                "--rate",
+                "1e6",
+                "--at-once",
+                "100",
+                "--patience",
+                str(PATIENCE),
             ) as server:
                 ask_again(server.url, token, lost)
                 counted = itertools.count(1)
 
-                def shoot(many: int = answers, counted: Any = counted, popen: Any = server.popen) -> None:
+                def shoot(
+                    many: int = answers, counted: Any = counted, popen: Any = server.popen
+                ) -> None:
                     if next(counted) == many:
                         popen.kill()
 
-                found = asyncio.run(ask_all(server.url, [token] * 40, rounds=100, first=first, shown=shoot))
+                found = asyncio.run(
+                    ask_all(server.url, [token] * 40, rounds=100, first=first, shown=shoot)
+                )
             assert {status for _, status, _ in found} == {0, 200}
             shown += [body["id"] for _, status, body in found if status == 200]
             lost = [asked for asked, status, _ in found if status == 0]
-            with Ledger.open(folder / "people.ledger", study="people") as ledger:  # it opens, or refuses loudly
+            # it opens, or refuses loudly
+            with Ledger.open(folder / "people.ledger", study="people") as ledger:
                 assert unpaid(shown, ledger) == set()
                 assert ledger.spent("people") <= 100
         assert len(shown) >= 23
@@ -175,7 +209,10 @@ def ask_again(url: str, token: str, lost: list[str]) -> None:
         paid = {entry["id"] for entry in remote.entries() if entry["kind"] == "spend"}
         before = remote.remaining
         for name in [name for name in lost if f"ann:{name}" in paid][:3]:
-            assert len(remote.sql(f"{SELECT}{name[1:]}", epsilon=str(COST)).release(request_id=name)) == 1
+            assert (
+                len(remote.sql(f"{SELECT}{name[1:]}", epsilon=str(COST)).release(request_id=name))
+                == 1
+            )
         assert remote.remaining == before
 
 

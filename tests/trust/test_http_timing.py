@@ -1,7 +1,9 @@
-"""TRUST 33 over HTTP: answers leave on a quantum, so that the time of a slow statement and a quick one is the same.
+"""TRUST 33 over HTTP: answers leave on a quantum, so that the time of a slow statement and a quick
+one is the same.
 
-The clock is ours: a statement moves it on, and so does the wait for the quantum, so that times are exact on a machine
-however busy. The control: without a quantum the two are told apart. On the real clock, nothing leaves before it.
+The clock is ours: a statement moves it on, and so does the wait for the quantum, so that times are
+exact on a machine however busy. The control: without a quantum the two are told apart. On the real
+clock, nothing leaves before it.
 """
 
 import time
@@ -18,7 +20,11 @@ QUANTUM = 0.5
 def times(quantum: float, slowness: list[float]) -> list[float]:
     """How long answers take, one after the other, whose statements take so many seconds."""
     found, limits = [], Limits(quantum=quantum, rate=10**6, burst=10**6)
-    with folder_in_memory() as folder, served(folder, limits=limits) as site, clock_of("app") as clock:
+    with (
+        folder_in_memory() as folder,
+        served(folder, limits=limits) as site,
+        clock_of("app") as clock,
+    ):
         real, steps = site.study.engine.fetch, iter(slowness)
 
         def fetch(request: object) -> object:
@@ -32,7 +38,9 @@ def times(quantum: float, slowness: list[float]) -> list[float]:
         with mock.patch.object(site.study.engine, "fetch", fetch), mock.patch("anyio.sleep", sleep):
             for at in range(len(slowness)):
                 began = clock.monotonic()
-                assert client.post("/release", json=body(epsilon=f"0.00{at + 1}")).status_code == 200
+                assert (
+                    client.post("/release", json=body(epsilon=f"0.00{at + 1}")).status_code == 200
+                )
                 found.append(clock.monotonic() - began)
     return found
 

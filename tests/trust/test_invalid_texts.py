@@ -1,11 +1,11 @@
-"""TRUST 57: a text that is not valid UTF-8 is missing before anything looks at it, on every engine and in every source.
+"""TRUST 57: a text that is not valid UTF-8 is missing before anything looks at it, on every engine
+and in every source.
 
-Each source gets the same rows, with wrong bytes in the place of a value, a unit and a key, and must give the integers
-of the reference, in which such a text is None. Afterwards the same engine must still answer. NUL is a character, and a
-text with it is a text, wherever it can be stored: PostgreSQL does not store it.
+Each source gets the same rows, with wrong bytes in the place of a value, a unit and a key, and must
+give the integers of the reference, in which such a text is None. Afterwards the same engine must
+still answer. NUL is a character, and a text with it is a text, wherever it can be stored:
+PostgreSQL does not store it.
 """
-
-# ruff: noqa: S608 - the statements are ours
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def text(raw: bytes | None) -> str | None:
 
 
 def cells(size: int, bad: list[bytes], at: int = 0) -> list[dict[str, object]]:
-    """Rows of which those at and after a place, one in three, have wrong bytes as a value, and some as a unit."""
+    """Rows of which those at and after a place, one in three, have wrong bytes as a value, and some
+    as a unit.
+    """
     rows = []
     for row in range(size):
         wrong = row >= at and (row - at) % 3 == 0
@@ -116,14 +118,18 @@ def in_a_dictionary(rows, _folder):
     for name in ("who", "x"):
         values = [row[name] for row in rows]
         each = list(dict.fromkeys(value for value in values if value is not None))
-        indices = pa.array([None if value is None else each.index(value) for value in values], pa.int32())
+        indices = pa.array(
+            [None if value is None else each.index(value) for value in values], pa.int32()
+        )
         columns.append(pa.DictionaryArray.from_arrays(indices, unchecked(each)))
     return pa.table([*columns, table["n"]], names=COLUMNS)
 
 
 def in_pandas(rows, _folder):
     table = table_of(rows)
-    return pd.DataFrame({name: pd.Series(pd.arrays.ArrowExtensionArray(table[name])) for name in COLUMNS})
+    return pd.DataFrame(
+        {name: pd.Series(pd.arrays.ArrowExtensionArray(table[name])) for name in COLUMNS}
+    )
 
 
 def in_a_relation(rows, _folder):
@@ -143,7 +149,10 @@ def in_several_parquet(rows, folder):
 
 
 def in_a_select_over_parquet(rows, folder):
-    return f"SELECT lower(who) AS who, CASE WHEN trim(x) <> '' THEN x END AS x, n FROM '{in_parquet(rows, folder)}'"
+    return (
+        "SELECT lower(who) AS who, CASE WHEN trim(x) <> '' THEN x END AS x, n FROM"  # noqa: S608
+        f" '{in_parquet(rows, folder)}'"
+    )
 
 
 def in_csv(rows, folder):
@@ -159,12 +168,21 @@ def in_quoted_csv(rows, folder):
 
 
 def in_a_select_over_csv(rows, folder):
-    return f"SELECT lower(who) AS who, CASE WHEN trim(x) <> '' THEN x END AS x, n FROM '{in_csv(rows, folder)}'"
+    return (
+        "SELECT lower(who) AS who, CASE WHEN trim(x) <> '' THEN x END AS x, n FROM"  # noqa: S608
+        f" '{in_csv(rows, folder)}'"
+    )
 
 
 def in_json(rows, folder):
-    value = (b'"%b"' % row["x"].replace(b"\0", b"\\u0000") if row["x"] is not None else b"null" for row in rows)
-    lines = [b'{"who": "%b", "x": %b, "n": %d}' % (row["who"], x, row["n"]) for row, x in zip(rows, value, strict=True)]
+    value = (
+        b'"%b"' % row["x"].replace(b"\0", b"\\u0000") if row["x"] is not None else b"null"
+        for row in rows
+    )
+    lines = [
+        b'{"who": "%b", "x": %b, "n": %d}' % (row["who"], x, row["n"])
+        for row, x in zip(rows, value, strict=True)
+    ]
     (folder / "rows.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     return str(folder / "rows.jsonl")
 
@@ -187,15 +205,23 @@ TYPED = {"who": "text", "x": "text", "n": "number"}
 
 def n_of(engine) -> ask.Column:
     """The numbers, which are texts in files of texts."""
-    return ask.Column("n", "number", None if engine.schema()["n"].kind == "number" else ask.Reading())
+    return ask.Column(
+        "n", "number", None if engine.schema()["n"].kind == "number" else ask.Reading()
+    )
 
 
 def questions(n: ask.Column) -> list[Request]:
-    """The places where a text enters: a value, a pattern, a condition, a map, a key, a unit, all of them at once."""
+    """The places where a text enters: a value, a pattern, a condition, a map, a key, a unit, all of
+    them at once.
+    """
     x = ask.Column("x", "text")
     calls = [ask.Function(name, (x,)) for name in ("lower", "upper", "trim", "length")]
-    part = ask.Function("substring", (x, ask.Constant(Fraction(2), "number"), ask.Constant(Fraction(3), "number")))
-    cleaned = ask.Column("x", "text", ask.Reading(trim=True, casefold=True, missing=("12",), map=(("yes", "no"),)))
+    part = ask.Function(
+        "substring", (x, ask.Constant(Fraction(2), "number"), ask.Constant(Fraction(3), "number"))
+    )
+    cleaned = ask.Column(
+        "x", "text", ask.Reading(trim=True, casefold=True, missing=("12",), map=(("yes", "no"),))
+    )
     read = [
         ask.Column("x", "number", ask.Reading(thousands=",")),
         ask.Column("x", "date", ask.Reading(formats=("%d.%m.%Y", "%Y-%m-%d"))),
@@ -204,14 +230,37 @@ def questions(n: ask.Column) -> list[Request]:
     first = ask.Comparison("=", ask.Column("who", "text"), ask.Constant("p1", "text"))
     aimed = ask.Case(((first, ask.Function("lower", (x,))),), ask.Constant("north", "text"))
     less = ask.Comparison("<", x, ask.Constant("o", "text"))
-    texts = [x, *calls, part, cleaned, *read, aimed, less, ask.Likeness(x, "%a%"), ask.Likeness(x, "_"), ask.Missing(x)]
-    texts += [ask.Coalesce((x, ask.Constant("none", "text"))), ask.Membership(x, (ask.Constant("caf?", "text"),))]
-    values = (*map(Rows, texts), Total(OnGrid(n, ValueGrid(exponent=0, lower=0, upper=5, exact=True), None)))
+    texts = [
+        x,
+        *calls,
+        part,
+        cleaned,
+        *read,
+        aimed,
+        less,
+        ask.Likeness(x, "%a%"),
+        ask.Likeness(x, "_"),
+        ask.Missing(x),
+    ]
+    texts += [
+        ask.Coalesce((x, ask.Constant("none", "text"))),
+        ask.Membership(x, (ask.Constant("caf?", "text"),)),
+    ]
+    values = (
+        *map(Rows, texts),
+        Total(OnGrid(n, ValueGrid(exponent=0, lower=0, upper=5, exact=True), None)),
+    )
     keys = Group("x", x, ("north", "Gériatrie", "caf", "caf?", "\ufffd", "?"), "other")
     units = {"unit": "who", "max_rows": 2, "max_groups": 1}
     return [
         Request(values),
-        Request((Rows(), Units()), (keys,), where=ask.Negation(ask.Likeness(x, "s%")), unit="who", max_rows=50),
+        Request(
+            (Rows(), Units()),
+            (keys,),
+            where=ask.Negation(ask.Likeness(x, "s%")),
+            unit="who",
+            max_rows=50,
+        ),
         Request((Rows(), Rows(cleaned)), (keys,), **units),
     ]
 
@@ -233,7 +282,10 @@ def check(engine, rows) -> None:
         {row["who"] for row in known if row["x"] is not None} - {None}
     )
     assert engine.frequent(Column, ask.Negation(ask.Missing(Column)), 1000).reveal() == found
-    assert engine.rows_of_units("who", 1).reveal()[:2] == [sum(row["who"] is not None for row in known), len(there)]
+    assert engine.rows_of_units("who", 1).reveal()[:2] == [
+        sum(row["who"] is not None for row in known),
+        len(there),
+    ]
     assert sum(engine.units_by_rows("who", (1, 2)).reveal()) == len(there)
     assert engine.version("salt") == engine.version("salt")
 
@@ -253,7 +305,10 @@ def test_each_of_them_is(put, tmp_path):
         rows = [{"who": b"p1", "x": raw, "n": 1}, {"who": b"p2", "x": b"north", "n": 2}]
         engine = engine_of(put(rows, folder), Layout(COLUMNS))
         assert engine.discover(Column, None, 1).reveal() == {"north": 1}, raw
-        assert engine.fetch(Request((Rows(ask.Missing(Column)), Rows()))).reveal() == [[1], [2]], raw
+        assert engine.fetch(Request((Rows(ask.Missing(Column)), Rows()))).reveal() == [
+            [1],
+            [2],
+        ], raw
 
 
 @pytest.mark.parametrize("put", SOURCES, ids=lambda put: put.__name__)
@@ -265,11 +320,13 @@ def test_a_text_with_nul_is_a_text(put, tmp_path):
 
 
 def test_duckdb_s_own_tables_have_what_duckdb_let_in(tmp_path):
-    """It checks some texts that are inserted from Arrow, and not others: those are missing, in memory and on a disk."""
+    """It checks some texts that are inserted from Arrow, and not others: those are missing, in
+    memory and on a disk.
+    """
     kept = {}
     for at, (name, raw) in enumerate(BAD.items()):
         rows = [{"who": b"p1", "x": raw, "n": 1}, {"who": b"p2", "x": b"north", "n": 2}]
-        inserted = table_of(rows)  # noqa: F841 - DuckDB finds it by its name
+        inserted = table_of(rows)  # noqa: F841
         for place in (":memory:", str(tmp_path / f"{at}.duckdb")):
             with duckdb.connect(place) as made:
                 try:
@@ -285,16 +342,25 @@ def test_duckdb_s_own_tables_have_what_duckdb_let_in(tmp_path):
 
 SHAPES = [
     "SELECT count(*) FROM data WHERE LOWER(x) = 'north'",
-    "SELECT count(*) FROM data WHERE CASE WHEN who = 'p1' THEN UPPER(TRIM(x)) ELSE '' END LIKE '%A%'",
+    (
+        "SELECT count(*) FROM data WHERE CASE WHEN who = 'p1' THEN UPPER(TRIM(x)) ELSE '' END LIKE"
+        " '%A%'"
+    ),
     "SELECT count(*) FROM data WHERE CASE WHEN who = 'p1' THEN CAST(x AS DOUBLE) ELSE 1 END > 0",
     "SELECT x, count(*), sum(n) FROM data GROUP BY x",
     "SELECT count(*) FROM data WHERE x LIKE '%s_' OR LENGTH(x) > 3",
 ]
-DECLARED = {"x": {"keys": ["north", "south"]}, "n": {"bounds": (0, 5), "type": "integer"}, "who": {"keys": ["p1"]}}
+DECLARED = {
+    "x": {"keys": ["north", "south"]},
+    "n": {"bounds": (0, 5), "type": "integer"},
+    "who": {"keys": ["p1"]},
+}
 """In each, her text is of a row that a condition can aim at."""
 
 
-@pytest.mark.parametrize("put", [in_a_relation, in_parquet, in_csv, in_json, in_sqlite], ids=lambda put: put.__name__)
+@pytest.mark.parametrize(
+    "put", [in_a_relation, in_parquet, in_csv, in_json, in_sqlite], ids=lambda put: put.__name__
+)
 @pytest.mark.parametrize("size", [1, 10, 1000])
 def test_neighbours_that_differ_in_one_cell_differ_in_nothing_but_their_share(put, size, tmp_path):
     """Neither raises, before or after the other's question, and no loss exceeds its share of ε."""
@@ -303,7 +369,12 @@ def test_neighbours_that_differ_in_one_cell_differ_in_nothing_but_their_share(pu
         (tmp_path / name).mkdir()
         rows = [{**row, "who": b"p%d" % at} for at, row in enumerate(cells(size, [b"west"]))]
         rows[size // 2] = {"who": b"p1", "x": raw, "n": 1}
-        terms = {"source": put(rows, tmp_path / name), "table": "data", "version": "1", "epsilon": 10**6}
+        terms = {
+            "source": put(rows, tmp_path / name),
+            "table": "data",
+            "version": "1",
+            "epsilon": 10**6,
+        }
         studies.append(Study(Policy(**terms, columns=DECLARED), ledger=Paper()))
     for _ in range(2):  # and the connection still answers
         for asked in SHAPES:
@@ -322,31 +393,62 @@ def test_a_discovery_of_keys_has_its_answer_whatever_one_row_holds(tmp_path):
         rows[7]["x"] = rows[8]["who"] = raw
         columns = {"x": {"keys": "discover"}, "n": {"bounds": (0, 5)}}
         terms = {"epsilon": 100, "delta": "1e-6", "unit": "who", "max_rows": 1, "columns": columns}
-        study = Study(Policy(source=in_a_relation(rows, None), **terms), ledger=tmp_path / f"{name}.ledger")
+        study = Study(
+            Policy(source=in_a_relation(rows, None), **terms), ledger=tmp_path / f"{name}.ledger"
+        )
         with study:
             assert list(study.discover("x", epsilon=10)["x"]) == ["north"], name
 
 
 def test_every_sequence_of_bytes_is_a_text_for_duckdb_where_it_is_one_for_python(tmp_path):
     """All of one and two bytes, and those of three and four at the edges of what UTF-8 allows."""
-    edges = (0x00, 0x22, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xF5, 0xFF)
+    edges = (
+        0x00,
+        0x22,
+        0x7F,
+        0x80,
+        0x8F,
+        0x90,
+        0x9F,
+        0xA0,
+        0xBF,
+        0xC0,
+        0xC1,
+        0xC2,
+        0xE0,
+        0xED,
+        0xF0,
+        0xF4,
+        0xF5,
+        0xFF,
+    )
     found = [bytes([one]) for one in range(256)]
     found += [bytes([one, two]) for one in range(256) for two in range(256)]
-    found += [bytes([one, two, three]) for one in range(0xC0, 0x100) for two in edges for three in edges]
-    found += [bytes([one, *rest]) for one in range(0xEF, 0x100) for rest in itertools.product(edges, repeat=3)]
+    found += [
+        bytes([one, two, three]) for one in range(0xC0, 0x100) for two in edges for three in edges
+    ]
+    found += [
+        bytes([one, *rest])
+        for one in range(0xEF, 0x100)
+        for rest in itertools.product(edges, repeat=3)
+    ]
     table = pa.table({"x": unchecked(found), "right": [text(raw) is not None for raw in found]})
     pq.write_table(table, tmp_path / "rows.parquet")
     wrong = ask.Comparison("=", ask.Missing(Column), ask.Column("right", "truth"))
     for source in (table, str(tmp_path / "rows.parquet")):
         request = Request((Rows(wrong), Rows(ask.Missing(Column))))
-        assert DuckDB(source).fetch(request).reveal() == [[0], [sum(text(raw) is None for raw in found)]]
+        assert DuckDB(source).fetch(request).reveal() == [
+            [0],
+            [sum(text(raw) is None for raw in found)],
+        ]
 
 
 def test_one_wrong_text_does_not_show_in_the_time():
-    """TRY around a function that raises runs a whole vector again, which took 1.6 ms for each wrong text.
+    """TRY around a function that raises runs a whole vector again, which took 1.6 ms for each wrong
+    text.
 
-    The CPU time over 400,000 rows with one wrong text in each vector is compared with that over right ones: it was 18
-    times as long, and may be twice as long.
+    The CPU time over 400,000 rows with one wrong text in each vector is compared with that over
+    right ones: it was 18 times as long, and may be twice as long.
     """
     vectors = 200
     rows = [b"north"] * 2048 * vectors
@@ -388,36 +490,48 @@ def test_polars_lets_no_such_text_in():
 
 
 def test_postgresql_lets_no_such_text_into_a_database_in_utf_8(postgres):
-    """The guarantee for which its statements do not check texts: on each way by which bytes become a text."""
+    """The guarantee for which its statements do not check texts: on each way by which bytes become
+    a text.
+    """
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS texts")
         connection.execute("CREATE TABLE texts (x text)")
         for raw in (*BAD.values(), b"a\0b"):
             escaped = "".join(f"\\x{byte:02x}" for byte in raw)
             with pytest.raises(psycopg.DataError):
-                connection.execute(f"INSERT INTO texts VALUES (E'{escaped}')")
+                connection.execute(f"INSERT INTO texts VALUES (E'{escaped}')")  # noqa: S608
             with pytest.raises(psycopg.DataError):
                 connection.execute("INSERT INTO texts VALUES (convert_from(%s, 'UTF8'))", [raw])
-            with pytest.raises(psycopg.DataError), connection.cursor().copy("COPY texts FROM STDIN") as copy:
+            with (
+                pytest.raises(psycopg.DataError),
+                connection.cursor().copy("COPY texts FROM STDIN") as copy,
+            ):
                 copy.write(raw + b"\n")
         for code in (0xD800, 0x110000, 0):
             with pytest.raises(psycopg.Error):
-                connection.execute(f"INSERT INTO texts VALUES (chr({code}))")
+                connection.execute(f"INSERT INTO texts VALUES (chr({code}))")  # noqa: S608
     assert PostgreSQL(f"{postgres}#texts").units(None).reveal() == 0
 
 
-def test_a_postgresql_database_without_an_encoding_is_refused_by_name_before_any_spend(postgres, tmp_path):
+def test_a_postgresql_database_without_an_encoding_is_refused_by_name_before_any_spend(
+    postgres, tmp_path
+):
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS unencoded")
         connection.execute(
-            "CREATE DATABASE unencoded ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+            "CREATE DATABASE unencoded ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C'"
+            " LC_CTYPE 'C'"
         )
     address = psycopg.conninfo.make_conninfo(postgres, dbname="unencoded")
     host = psycopg.conninfo.conninfo_to_dict(address)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE TABLE people (x text); INSERT INTO people VALUES (E'caf\\xe9')")
-    place = f"postgresql:///unencoded?{'&'.join(f'{k}={v}' for k, v in host.items() if k != 'dbname')}"
-    with pytest.raises(InvalidParameter, match=r"in a database that holds UTF-8, got version \d+ and SQL_ASCII"):
+    place = (
+        f"postgresql:///unencoded?{'&'.join(f'{k}={v}' for k, v in host.items() if k != 'dbname')}"
+    )
+    with pytest.raises(
+        InvalidParameter, match=r"in a database that holds UTF-8, got version \d+ and SQL_ASCII"
+    ):
         PostgreSQL(f"{place}#people")
     policy = Policy(source=f"{place}#people", epsilon=1, columns={"x": {"keys": ["a"]}})
     with Study(policy, ledger=tmp_path / "study.ledger") as study:
@@ -438,7 +552,9 @@ def test_spark_takes_such_a_text_for_missing(spark, size):
             "n": pa.array([row["n"] for row in rows], pa.int64()),
         }
     )
-    frame = spark.createDataFrame(raw).selectExpr("CAST(who AS STRING) AS who", "CAST(x AS STRING) AS x", "n")
+    frame = spark.createDataFrame(raw).selectExpr(
+        "CAST(who AS STRING) AS who", "CAST(x AS STRING) AS x", "n"
+    )
     check(Spark(frame), rows)
 
 
@@ -466,7 +582,9 @@ def columns_in_memory():
     yield "pandas arrow", pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([texts])))
 
 
-@pytest.mark.parametrize("column", [pytest.param(data, id=name) for name, data in columns_in_memory()])
+@pytest.mark.parametrize(
+    "column", [pytest.param(data, id=name) for name, data in columns_in_memory()]
+)
 def test_a_count_of_a_column_in_memory_takes_such_a_text_for_missing(column):
     assert count(presence(column)).reveal() == [2]
 
@@ -494,5 +612,8 @@ def test_a_folder_whose_name_is_no_text_is_refused_by_name(tmp_path, suffix):
     os.makedirs(part)
     with open(part + b"/a." + suffix.encode(), "w") as file:
         file.write("x\n1\n" if suffix == "csv" else '{"x": 1}\n')
-    with pytest.raises(InvalidParameter, match="names of files and folders must be UTF-8, and one is not; rename it"):
+    with pytest.raises(
+        InvalidParameter,
+        match="names of files and folders must be UTF-8, and one is not; rename it",
+    ):
         engine_of(str(tmp_path / "data"), Layout(("x", "place")))

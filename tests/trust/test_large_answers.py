@@ -1,4 +1,6 @@
-"""TRUST 53: what cannot be answered because it is too large is refused before it is paid for, in its own words."""
+"""TRUST 53: what cannot be answered because it is too large is refused before it is paid for, in
+its own words.
+"""
 
 import sqlite3
 
@@ -29,7 +31,9 @@ c = { keys = "1..3", bounds = [0, 10] }
 def study(tmp_path):
     import pandas as pd
 
-    pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3], "c": [1, 2, 3]}).to_parquet(tmp_path / "people.parquet")
+    pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3], "c": [1, 2, 3]}).to_parquet(
+        tmp_path / "people.parquet"
+    )
     (tmp_path / "study.toml").write_text(POLICY)
     with discreet.open(tmp_path / "study.toml") as study:
         yield study
@@ -63,7 +67,9 @@ def test_grids_of_too_many_groups_are_refused_before_the_spend(study, monkeypatc
     assert study.spent == 0
 
 
-def test_a_lack_of_memory_after_the_spend_is_told_and_the_answer_is_still_to_be_had(study, monkeypatch):
+def test_a_lack_of_memory_after_the_spend_is_told_and_the_answer_is_still_to_be_had(
+    study, monkeypatch
+):
     planned = study.sql("SELECT c, count(*) FROM people GROUP BY c", epsilon="0.1")
 
     def fail(*_: object) -> bytes:
@@ -77,7 +83,9 @@ def test_a_lack_of_memory_after_the_spend_is_told_and_the_answer_is_still_to_be_
     assert (len(planned.release()), study.spent) == (3, spent)
 
 
-def test_a_lack_of_memory_for_an_array_is_told_and_the_answer_is_still_to_be_had(tmp_path, monkeypatch):
+def test_a_lack_of_memory_for_an_array_is_told_and_the_answer_is_still_to_be_had(
+    tmp_path, monkeypatch
+):
     def fail(_: object) -> bytes:
         raise MemoryError
 
@@ -98,7 +106,9 @@ def test_an_array_that_a_ledger_cannot_keep_is_refused_before_the_spend(tmp_path
     with Ledger.open(tmp_path / "s.ledger", new=True) as ledger:
         ledger.create("s", 1)
         with pytest.raises(InvalidParameter, match="at most 1,000 numbers"):
-            discreet.laplace_mechanism(np.arange(1001), sensitivity=1, epsilon="0.1", ledger=ledger, study="s")
+            discreet.laplace_mechanism(
+                np.arange(1001), sensitivity=1, epsilon="0.1", ledger=ledger, study="s"
+            )
         assert ledger.spent("s") == 0
 
 
@@ -116,7 +126,9 @@ def test_what_sqlite_does_not_take_is_no_damaged_ledger(file_place):
     with file_place.open(new=True) as ledger:
         ledger.create("s", 1)
         engine = ledger._book.database._engine
-        event.listen(engine, "connect", lambda one, _: one.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 20_000))
+        event.listen(
+            engine, "connect", lambda one, _: one.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 20_000)
+        )
         engine.dispose()
         grant = ledger.spend("r", "q", "0.1", study="s")
         with pytest.raises(EngineFailed, match="larger than a ledger stores"):

@@ -1,4 +1,6 @@
-"""SIGKILL at every step (TRUST 5): what was shown was spent and stored; the ledger opens again; nothing is refunded."""
+"""SIGKILL at every step (TRUST 5): what was shown was spent and stored; the ledger opens again;
+nothing is refunded.
+"""
 
 import pytest
 
@@ -22,7 +24,8 @@ def test_a_kill_at_every_write_and_sync_of_a_file(inner, faults, tmp_path, mode)
     killed = [report for report in reports if report["ended"] == -9]
     assert len(killed) == len(reports) if mode == KILL else len(killed) > 15
     for count in (0, 1):
-        assert any(len(report["spends"]) == count for report in reports)  # the faults fall before and after a commit
+        # the faults fall before and after a commit
+        assert any(len(report["spends"]) == count for report in reports)
         assert any(len(report["answers"]) == count for report in reports)
 
 
@@ -42,22 +45,36 @@ def test_a_kill_between_any_two_verbs(database, request, faults, tmp_path):
     """TRUST 5: before spend, after spend, after work, after record, after show."""
     sqlite = database == "sqlite"
     place = (
-        request.getfixturevalue("inner") if sqlite else postgresql_place(request.getfixturevalue("postgres"), tmp_path)
+        request.getfixturevalue("inner")
+        if sqlite
+        else postgresql_place(request.getfixturevalue("postgres"), tmp_path)
     )
     prepared(place, tmp_path)
-    reports = run_faults(place, faults, tmp_path / "inner" if sqlite else "socket", tmp_path, "steps")
+    reports = run_faults(
+        place, faults, tmp_path / "inner" if sqlite else "socket", tmp_path, "steps"
+    )
     assert [(report["fault"], judge(report)) for report in reports if judge(report)] == []
-    counts = [tuple(len(report[name]) for name in ("spends", "answers", "shown")) for report in reports]
+    counts = [
+        tuple(len(report[name]) for name in ("spends", "answers", "shown")) for report in reports
+    ]
     assert counts == [(0, 0, 0), (1, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1)]
 
 
 def test_the_judge_catches_a_release_before_its_spend():
     """TRUST 5, the control: what a server that charges after answering leaves behind."""
-    good = {"shown": ["first x"], "answers": ["first x"], "spends": ["first"], "spent": "3/10", "in all": "3/5"}
+    good = {
+        "shown": ["first x"],
+        "answers": ["first x"],
+        "spends": ["first"],
+        "spent": "3/10",
+        "in all": "3/5",
+    }
     good["again"] = ["first x", "second y"]
     assert judge(good) is None
     assert judge({**good, "spends": [], "spent": "0"}) == "shown and not spent"
     assert judge({**good, "answers": []}) == "shown and not stored"
     assert judge({**good, "spent": "0"}) == "a spend was lost or doubled"
     assert judge({**good, "in all": "9/10"}) == "asking again was charged again"
-    assert judge({**good, "again": ["first z", "second y"]}) == "asked again, another answer was shown"
+    assert (
+        judge({**good, "again": ["first z", "second y"]}) == "asked again, another answer was shown"
+    )

@@ -1,4 +1,6 @@
-"""A ledger that is not what it was (TRUST 24, 25): refused with what to do, never opened as a fresh budget."""
+"""A ledger that is not what it was (TRUST 24, 25): refused with what to do, never opened as a fresh
+budget.
+"""
 
 import os
 import random
@@ -31,7 +33,9 @@ def filled(place, total=1) -> str:
     with place.open(new=True) as ledger:
         ledger.create("s", total)
         ledger.allot("ann", "0.5", study="s")
-        ledger.record(ledger.spend("r1", "q", "0.1", study="s", data_version="1", analyst="ann"), b"answer")
+        ledger.record(
+            ledger.spend("r1", "q", "0.1", study="s", data_version="1", analyst="ann"), b"answer"
+        )
         ledger.spend("r2", "q", "0.1", study="s", data_version="1")
         ledger.spend("r3", "q3", "0.2", study="s")
         return ledger.export()
@@ -42,7 +46,8 @@ def changed_everywhere(tmp_path, kind):
     place = sqlite_place(tmp_path)
     filled(place)
     connection = sqlite3.connect(place.where)
-    connection.execute("PRAGMA page_size = 512")  # the same content in a smaller file: 4 KiB pages are mostly empty
+    # the same content in a smaller file: 4 KiB pages are mostly empty
+    connection.execute("PRAGMA page_size = 512")
     connection.execute("VACUUM")
     connection.close()
     with place.open() as ledger:
@@ -51,7 +56,8 @@ def changed_everywhere(tmp_path, kind):
     folder = tmp_path / "changed"
     folder.mkdir()
     shutil.copy(place.anchor, folder)
-    # all of the header, of every page of 512 bytes its head, and each 53rd byte, others in each run; bits in turn
+    # all of the header, of every page of 512 bytes its head, and each 53rd byte, others in each
+    # run; bits in turn
     heads = {start + at for start in range(0, len(whole), 512) for at in range(12)}
     rest = range(random.SystemRandom().randrange(53), len(whole), 53)
     every = sorted({*range(100), *heads, *rest, len(whole) - 1} & {*range(len(whole))})
@@ -65,8 +71,9 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path):
 
 
 def test_a_flip_of_any_byte_is_refused_or_changes_nothing(tmp_path):
-    """TRUST 24: a byte that SQLite never reads may differ; then every entry, answer and budget is the same. A byte of
-    an old entry may differ, too, if the budget is the same; then it is refused where all entries are read."""
+    """TRUST 24: a byte that SQLite never reads may differ; then every entry, answer and budget is
+    the same. A byte of an old entry may differ, too, if the budget is the same; then it is refused
+    where all entries are read."""
     assert changed_everywhere(tmp_path, "flip") == []
 
 
@@ -79,7 +86,9 @@ def test_the_control_opens_with_another_budget(tmp_path):
     connection.close()
     whole, fooled = path.read_bytes(), 0
     for index in range(len(whole) - 40, len(whole)):
-        path.write_bytes(whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :])
+        path.write_bytes(
+            whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :]
+        )
         connection = sqlite3.connect(path)
         try:
             fooled += connection.execute("SELECT sum(cost) FROM spend").fetchone() != (123456789,)
@@ -127,8 +136,14 @@ def test_another_database_is_refused(file_place):
         ("UPDATE discreet_ledger SET version = 2", "not a ledger of version 1"),
         ("DELETE FROM discreet_ledger", "not a ledger of version 1"),
         ("UPDATE discreet_ledger SET id = 'other'", "anchor belongs to another ledger"),
-        ("UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 6", "entry 6 of study 's' was changed"),
-        ("UPDATE discreet_entry SET query = 'other' WHERE number = 6", "entry 6 of study 's' was changed"),
+        (
+            "UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 6",
+            "entry 6 of study 's' was changed",
+        ),
+        (
+            "UPDATE discreet_entry SET query = 'other' WHERE number = 6",
+            "entry 6 of study 's' was changed",
+        ),
         ("UPDATE discreet_entry SET total = 9000000000", "entry 6 of study 's' was changed"),
         ("DELETE FROM discreet_entry WHERE number = 6", "do not include the anchored entry"),
         ("DELETE FROM discreet_entry", "do not include the anchored entry"),
@@ -137,7 +152,9 @@ def test_another_database_is_refused(file_place):
     ],
 )
 def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words):
-    """TRUST 24: when the ledger is opened; by the anchored entry, the version or the tables, on both databases."""
+    """TRUST 24: when the ledger is opened; by the anchored entry, the version or the tables, on
+    both databases.
+    """
     filled(place)
     place.execute(statement)
     refused(place, words)
@@ -146,18 +163,26 @@ def test_a_change_of_what_the_budget_rests_on_is_refused(place, statement, words
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 3", "entry 3 of study 's' was changed"),
+        (
+            "UPDATE discreet_entry SET amount = 1, spent = 1 WHERE number = 3",
+            "entry 3 of study 's' was changed",
+        ),
         ("UPDATE discreet_entry SET answer = ? WHERE kind = 'answer'", "entry 4 of study 's'"),
         ("UPDATE discreet_entry SET time = '2000-01-01' WHERE number = 2", "entry 2 of study 's'"),
         ("DELETE FROM discreet_entry WHERE number = 3", "entry 3 of study 's'"),
         ("UPDATE discreet_analyst SET spent = 0", "not what its entries add up to"),
         ("UPDATE discreet_analyst SET allotted = 1000000000", "not what its entries add up to"),
         ("DELETE FROM discreet_analyst", "not what its entries add up to"),
-        ("INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1, '')", "mentions a study that it does not hold"),
+        (
+            "INSERT INTO discreet_analyst VALUES ('other', 'ann', 1, 1, '')",
+            "mentions a study that it does not hold",
+        ),
     ],
 )
 def test_a_change_of_an_old_entry_or_a_share_is_found_by_verify(place, statement, words):
-    """TRUST 24: opening does not walk over what the anchor has passed; the study's budget is the same all the while."""
+    """TRUST 24: opening does not walk over what the anchor has passed; the study's budget is the
+    same all the while.
+    """
     filled(place)
     place.execute(statement, *[b"other"] * statement.count("?"))
     with place.open() as ledger:
@@ -184,7 +209,9 @@ def test_an_answer_is_never_shown_from_an_entry_that_was_changed(place):
 
 
 def flipped(place, cell: bytes, ask) -> list[object]:
-    """What is answered with each byte of one cell of an index changed in turn; the others are refused."""
+    """What is answered with each byte of one cell of an index changed in turn; the others are
+    refused.
+    """
     answers = []
     whole, anchor = Path(place.where).read_bytes(), Path(place.anchor).read_bytes()
     assert whole.count(cell) == 1
@@ -198,7 +225,9 @@ def flipped(place, cell: bytes, ask) -> list[object]:
 
 
 def test_an_index_that_hides_an_answer_gives_no_second_draw(file_place):
-    """TRUST 24: a flipped bit in the index of questions; what is drawn again is charged again, or refused."""
+    """TRUST 24: a flipped bit in the index of questions; what is drawn again is charged again, or
+    refused.
+    """
     filled(file_place)
     with file_place.open() as ledger:
         question, spent = ledger.entries()[3].question, ledger.spent("s")
@@ -225,7 +254,10 @@ def test_an_index_that_hides_an_answer_while_it_is_drawn_gives_no_second_one(fil
         with suppress(InvalidParameter):  # the spend is hidden, too
             return ledger.record(grant, b"second")
 
-    assert {*flipped(file_place, b"s" + grant.question.encode() + b"1/10answer", answer)} <= {b"answer", None}
+    assert {*flipped(file_place, b"s" + grant.question.encode() + b"1/10answer", answer)} <= {
+        b"answer",
+        None,
+    }
 
 
 def test_an_index_that_hides_a_restore_gives_no_second_draw(file_place):
@@ -246,7 +278,9 @@ def test_an_index_that_hides_a_restore_gives_no_second_draw(file_place):
 def test_an_index_that_hides_a_discovery_gives_no_second_one(file_place):
     """TRUST 24: a second one would be charged its epsilon, but its delta is spent."""
     columns = {"town": {"keys": "discover"}}
-    policy = Policy(source=pa.table({"town": ["a"] * 99}), epsilon=1, delta="1e-6", columns=columns, version="1")
+    policy = Policy(
+        source=pa.table({"town": ["a"] * 99}), epsilon=1, delta="1e-6", columns=columns, version="1"
+    )
     with Study(policy, ledger=file_place.where, name="s") as study:
         study.discover("town", epsilon="0.1")
 
@@ -259,26 +293,39 @@ def test_an_index_that_hides_a_discovery_gives_no_second_one(file_place):
 
 @pytest.mark.parametrize("rehashed", [False, True])
 def test_a_promise_that_was_changed_is_refused(place, rehashed):
-    """TRUST 24, 39: by the hash of its entry; and by the anchor, if the entry was given the right hash again."""
+    """TRUST 24, 39: by the hash of its entry; and by the anchor, if the entry was given the right
+    hash again.
+    """
     with place.open(new=True) as ledger:
         ledger.create("s", 1, promise={"unit": "person"})
         ledger.spend("r1", "q", "0.1", study="s")
         first = ledger.entries()[0]
         other = replace(first, terms=first.terms.replace("person", "visit"))
         mark = digest(ledger.id, other, None) if rehashed else first.hash
-    place.execute("UPDATE discreet_entry SET terms = ?, hash = ? WHERE number = 1", other.terms, mark)
-    with place.open() as ledger, pytest.raises(LedgerDamaged, match="entry 1 of study 's' was changed"):
+    place.execute(
+        "UPDATE discreet_entry SET terms = ?, hash = ? WHERE number = 1", other.terms, mark
+    )
+    with (
+        place.open() as ledger,
+        pytest.raises(LedgerDamaged, match="entry 1 of study 's' was changed"),
+    ):
         ledger.promise("s")
 
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE discreet_analyst SET spent = 0", "UPDATE discreet_analyst SET allotted = 900", "DELETE"],
+    [
+        "UPDATE discreet_analyst SET spent = 0",
+        "UPDATE discreet_analyst SET allotted = 900",
+        "DELETE",
+    ],
 )
 def test_a_share_that_was_changed_is_refused(place, statement):
     """TRUST 24: where it is read, charged or set anew."""
     filled(place)
-    place.execute(statement.replace("900", "900000000").replace("DELETE", "DELETE FROM discreet_analyst"))
+    place.execute(
+        statement.replace("900", "900000000").replace("DELETE", "DELETE FROM discreet_analyst")
+    )
     with place.open() as ledger:
         for verb in (
             lambda: ledger.spend("r9", "q9", "0.1", study="s", analyst="ann"),
@@ -323,14 +370,18 @@ def test_a_weakened_check_is_refused(file_place):
     filled(file_place)
     connection = sqlite3.connect(file_place.where)
     connection.execute("PRAGMA writable_schema = ON")
-    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'spent <= total', 'spent <> total')")
+    connection.execute(
+        "UPDATE sqlite_schema SET sql = replace(sql, 'spent <= total', 'spent <> total')"
+    )
     connection.commit()
     connection.close()
     refused(file_place, "tables are not the ones")
 
 
 def test_a_ledger_in_wal_mode_that_loses_its_wal_is_refused(file_place):
-    """TRUST 24: discreet leaves no -wal; if somebody makes one and it is deleted, the anchor knows what is missing."""
+    """TRUST 24: discreet leaves no -wal; if somebody makes one and it is deleted, the anchor knows
+    what is missing.
+    """
     filled(file_place)
     connection = sqlite3.connect(file_place.where)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -353,20 +404,29 @@ def test_a_deleted_journal_of_a_closed_ledger_changes_nothing(file_place):
 
 
 def test_a_read_only_ledger_is_refused():
-    """TRUST 24: by a user who may not write it; the superuser may write everything, so the test is run as nobody."""
+    """TRUST 24: by a user who may not write it; the superuser may write everything, so the test is
+    run as nobody.
+    """
     folder = Path(tempfile.mkdtemp())
     place = sqlite_place(folder)
     try:
         filled(place)
-        code = "import os, sys\nfrom discreet import Ledger\nif os.getuid() == 0: os.setuid(65534)\n"
-        code += "try: Ledger.open(sys.argv[1])\nexcept Exception as error: print(type(error).__name__, error)"
+        code = (
+            "import os, sys\nfrom discreet import Ledger\nif os.getuid() == 0: os.setuid(65534)\n"
+        )
+        code += (
+            "try: Ledger.open(sys.argv[1])\nexcept Exception as error: print(type(error).__name__,"
+            " error)"
+        )
         for file_mode, folder_mode in ((0o444, 0o777), (0o666, 0o555)):
             for name in (place.where, place.anchor, place.where + "-journal"):
                 Path(name).chmod(file_mode)
             folder.chmod(folder_mode)
             program = [sys.executable, "-c", code, place.where]
             done = subprocess.run(program, capture_output=True, text=True, check=False)
-            assert done.stdout.startswith("LedgerDamaged the ledger study.ledger cannot be written: make"), done
+            assert done.stdout.startswith(
+                "LedgerDamaged the ledger study.ledger cannot be written: make"
+            ), done
     finally:
         folder.chmod(0o700)
         shutil.rmtree(folder)
@@ -416,7 +476,9 @@ def test_a_copy_that_went_on_by_itself_is_refused(file_place):
 
 
 def test_two_ledgers_that_were_swapped_are_refused(tmp_path):
-    """TRUST 25: the same study, the same total, another ledger; a restore does not accept it either."""
+    """TRUST 25: the same study, the same total, another ledger; a restore does not accept it
+    either.
+    """
     places = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -427,7 +489,9 @@ def test_two_ledgers_that_were_swapped_are_refused(tmp_path):
     os.replace(one.where, one.where + ".kept")
     os.replace(other.where, one.where)
     refused(one, "anchor belongs to another ledger")
-    with pytest.raises(LedgerDamaged, match=r"moved or replaced while it was open|anchor belongs to another ledger"):
+    with pytest.raises(
+        LedgerDamaged, match=r"moved or replaced while it was open|anchor belongs to another ledger"
+    ):
         open_ledger.spend("r9", "q", "0.1", study="s")
     open_ledger.close()
     with pytest.raises(LedgerDamaged, match="anchor belongs to another ledger"):
@@ -435,7 +499,9 @@ def test_two_ledgers_that_were_swapped_are_refused(tmp_path):
 
 
 def test_a_file_that_was_replaced_while_it_was_open_is_neither_read_nor_written(file_place):
-    """A copy that was put back under a running server: the budget that it shows would be one that nobody keeps."""
+    """A copy that was put back under a running server: the budget that it shows would be one that
+    nobody keeps.
+    """
     filled(file_place)
     open_ledger = file_place.open()
     before = open_ledger.spent("s")
@@ -447,7 +513,9 @@ def test_a_file_that_was_replaced_while_it_was_open_is_neither_read_nor_written(
         lambda: open_ledger.allot("ann", "0.1", study="s"),
         open_ledger.studies,
     ):
-        with pytest.raises(LedgerDamaged, match="was moved or replaced while it was open: nothing is released"):
+        with pytest.raises(
+            LedgerDamaged, match="was moved or replaced while it was open: nothing is released"
+        ):
             use()
     open_ledger.close()
     with file_place.open() as ledger:
@@ -464,7 +532,10 @@ def test_tables_that_were_upgraded_while_they_were_open_are_neither_read_nor_wri
             lambda: ledger.spend("r9", "q9", "0.1", study="s"),
             lambda: ledger.spend("r9", "q9", "0.1", study="s", analyst="ann"),
         ):
-            with pytest.raises(LedgerDamaged, match="not a ledger of version 1: open it with the version that made it"):
+            with pytest.raises(
+                LedgerDamaged,
+                match="not a ledger of version 1: open it with the version that made it",
+            ):
                 use()
         place.execute("UPDATE discreet_ledger SET version = 1")
         entries = len(ledger.entries())
@@ -504,12 +575,16 @@ def test_a_server_put_back_to_an_older_state_is_refused(postgres, tmp_path):
         ledger.spend("r9", "q", "0.4", study="s")
     place.execute("DELETE FROM discreet_entry WHERE number > 4")
     refusal = refused(place, "put the newest copy back")
-    with Ledger.restore(place.where, accept=refusal.partition("accept='")[2][:16], anchor=place.anchor) as ledger:
+    with Ledger.restore(
+        place.where, accept=refusal.partition("accept='")[2][:16], anchor=place.anchor
+    ) as ledger:
         assert ledger.spent("s") == Fraction(7, 10)
 
 
 def test_a_ledger_ahead_of_its_anchor_opens(place):
-    """TRUST 5: a crash between the commit and the anchor; the ledger is ahead, and the next spend catches up."""
+    """TRUST 5: a crash between the commit and the anchor; the ledger is ahead, and the next spend
+    catches up.
+    """
     filled(place)
     old = Path(place.anchor).read_bytes()
     with place.open() as ledger:

@@ -1,4 +1,6 @@
-"""A disk that fails or is full (TRUST 29): refused, and nothing is shown; a clock that is set back (TRUST 27)."""
+"""A disk that fails or is full (TRUST 29): refused, and nothing is shown; a clock that is set back
+(TRUST 27).
+"""
 
 import json
 import os
@@ -53,7 +55,9 @@ with Ledger.open(sys.argv[1]) as ledger:
 
 @pytest.mark.parametrize("room", [70_000, 98_304, 120_000])
 def test_a_full_disk_refuses_and_shows_nothing(file_place, room):
-    """TRUST 29: files may not grow beyond a limit of the system; what was shown is stored, and it goes on with room."""
+    """TRUST 29: files may not grow beyond a limit of the system; what was shown is stored, and it
+    goes on with room.
+    """
     with file_place.open(new=True) as ledger:
         ledger.create("s", 1)
     program = [sys.executable, "-c", _SPEND_UNTIL_FULL, file_place.where, str(room)]
@@ -72,7 +76,9 @@ def test_a_full_disk_refuses_and_shows_nothing(file_place, room):
 
 
 def test_after_a_failed_sync_the_open_ledger_is_not_used_again(inner, faults, tmp_path):
-    """TRUST 29: Linux drops the pages of a failed fsync and the next one succeeds, so only a fresh open may go on."""
+    """TRUST 29: Linux drops the pages of a failed fsync and the next one succeeds, so only a fresh
+    open may go on.
+    """
     with inner.open(new=True) as ledger:
         ledger.create("s", 1)
     code = f"""
@@ -89,14 +95,18 @@ for at in (2, 0):
         print(error)
 """
     environment = {**os.environ, "LD_PRELOAD": str(faults)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     first, second = done.stdout.splitlines()
     assert "disk failed: nothing is released" in first
     assert "disk has failed" in second
 
 
 def test_a_clock_set_back_does_not_matter(place, faults):
-    """TRUST 27: order is by number; ten years back, the budget, the chain and the stored answers are the same."""
+    """TRUST 27: order is by number; ten years back, the budget, the chain and the stored answers
+    are the same.
+    """
     with place.open(new=True) as ledger:
         ledger.create("s", "0.3")
         ledger.record(ledger.spend("a", "q", "0.1", study="s", data_version="1"), b"answer")

@@ -1,7 +1,8 @@
 """TRUST 6, by itself: a transaction of the ledger holds its study's lock before it reads anything.
 
-Races find this out by luck and in minutes; here another connection tries for the lock while a transaction is open that
-has not written yet. The control is a transaction that is begun in the default way, which shuts nobody out.
+Races find this out by luck and in minutes; here another connection tries for the lock while a
+transaction is open that has not written yet. The control is a transaction that is begun in the
+default way, which shuts nobody out.
 """
 
 import contextlib
@@ -21,7 +22,9 @@ from waiting import PATIENCE
 def locked(place) -> bool:
     """Whether another connection is shut out from spending."""
     if place.kind == "sqlite":
-        with contextlib.closing(sqlite3.connect(place.where, timeout=0, isolation_level=None)) as other:
+        with contextlib.closing(
+            sqlite3.connect(place.where, timeout=0, isolation_level=None)
+        ) as other:
             try:
                 other.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
@@ -70,7 +73,9 @@ def test_a_copy_of_the_file_by_the_same_process_lets_nobody_in(file_place):
         ledger.create("s", 1)
         with ledger._book.page("s") as page:
             Path(file_place.where).read_bytes()
-            other = subprocess.Popen([sys.executable, "-c", ASK, file_place.where], stdout=subprocess.PIPE)
+            other = subprocess.Popen(
+                [sys.executable, "-c", ASK, file_place.where], stdout=subprocess.PIPE
+            )
             assert other.stdout.readline() == b"here\n"
             with pytest.raises(subprocess.TimeoutExpired):
                 other.wait(1)
@@ -78,7 +83,12 @@ def test_a_copy_of_the_file_by_the_same_process_lets_nobody_in(file_place):
             page.share("ann", allotted=10**8, spent=0)
         other.communicate(timeout=PATIENCE)
         assert other.returncode == 0
-        assert [entry.kind for entry in ledger.entries("s")] == ["create", "allot", "spend", "answer"]
+        assert [entry.kind for entry in ledger.entries("s")] == [
+            "create",
+            "allot",
+            "spend",
+            "answer",
+        ]
         assert ledger.verify() == 4
 
 
@@ -129,7 +139,9 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
-def test_a_handler_that_forks_in_a_transaction_of_its_own_thread_does_not_wait_for_itself(file_place):
+def test_a_handler_that_forks_in_a_transaction_of_its_own_thread_does_not_wait_for_itself(
+    file_place,
+):
     with file_place.open(new=True) as ledger:
         ledger.create("s", 1)
         subprocess.run([sys.executable, "-c", FORK, file_place.where], check=True, timeout=PATIENCE)

@@ -1,4 +1,6 @@
-"""Many processes and threads on one budget (TRUST 6, 26), with a twin that over-grants as the control."""
+"""Many processes and threads on one budget (TRUST 6, 26), with a twin that over-grants as the
+control.
+"""
 
 import multiprocessing
 import sqlite3
@@ -16,11 +18,16 @@ PROCESSES, THREADS = 8, 8
 
 
 def in_processes(target, count, *arguments):
-    """What each of several fresh processes puts in the queue; they are forked from one that has threads of nobody."""
+    """What each of several fresh processes puts in the queue; they are forked from one that has
+    threads of nobody.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["discreet.ledger.ledger", "psycopg"])
     results = context.Queue()
-    workers = [context.Process(target=target, args=(*arguments[:1], n, *arguments[1:], results)) for n in range(count)]
+    workers = [
+        context.Process(target=target, args=(*arguments[:1], n, *arguments[1:], results))
+        for n in range(count)
+    ]
     for worker in workers:
         worker.start()
     found = [results.get(timeout=2 * PATIENCE) for _ in workers]
@@ -32,7 +39,9 @@ def in_processes(target, count, *arguments):
 
 
 def test_many_spenders_never_exceed_the_total_and_fill_it(place):
-    """TRUST 6: 8 processes × 8 threads, random costs; no row is lost or doubled, no refused cost would still fit."""
+    """TRUST 6: 8 processes × 8 threads, random costs; no row is lost or doubled, no refused cost
+    would still fit.
+    """
     total, largest = 20_000, 150
     with place.open(new=True) as ledger:
         ledger.create("s", total * UNIT)
@@ -53,25 +62,32 @@ def test_many_spenders_never_exceed_the_total_and_fill_it(place):
 
 
 def test_spends_in_one_statement_and_in_transactions_share_the_budget(server_place):
-    """TRUST 6: 8 processes of one thread each, so that both kinds meet; in the strictest default isolation, where a
-    snapshot taken before the lock would show an old last entry."""
-    strict = replace(server_place, where=server_place.where + "%20-cdefault_transaction_isolation%3Dserializable")
+    """TRUST 6: 8 processes of one thread each, so that both kinds meet; in the strictest default
+    isolation, where a snapshot taken before the lock would show an old last entry."""
+    strict = replace(
+        server_place, where=server_place.where + "%20-cdefault_transaction_isolation%3Dserializable"
+    )
     with strict.open(new=True) as ledger:
         ledger.create("s", 8_000 * UNIT)
         found = in_processes(race, PROCESSES, strict, 1, 150)
         granted = [cost for costs, _ in found for cost in costs]
-        assert Counter(granted) == Counter(entry.amount for entry in ledger.entries() if entry.kind == "spend")
+        assert Counter(granted) == Counter(
+            entry.amount for entry in ledger.entries() if entry.kind == "spend"
+        )
         assert min(cost for _, costs in found for cost in costs) > 8_000 - sum(granted) >= 0
         assert ledger.verify() == len(granted) + 1
 
 
 def test_the_control_over_grants(tmp_path):
-    """TRUST 6: read, check, insert in Python's default isolation; the same check must raise the alarm."""
+    """TRUST 6: read, check, insert in Python's default isolation; the same check must raise the
+    alarm.
+    """
     path, total = tmp_path / "twin.sqlite", 100
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE spend (cost INTEGER)")
     connection.close()
-    together = threading.Barrier(8)  # all have read before any of them writes: the race is lost for certain
+    # all have read before any of them writes: the race is lost for certain
+    together = threading.Barrier(8)
 
     def spender() -> None:
         mine = sqlite3.connect(path, timeout=PATIENCE)
@@ -128,7 +144,12 @@ def test_one_question_under_many_requests_is_one_spend(place):
         for thread in threads:
             thread.join()
         assert (len(shown), len(set(shown))) == (32, 1)
-        assert Counter(entry.kind for entry in ledger.entries()) == {"create": 1, "spend": 1, "repeat": 31, "answer": 1}
+        assert Counter(entry.kind for entry in ledger.entries()) == {
+            "create": 1,
+            "spend": 1,
+            "repeat": 31,
+            "answer": 1,
+        }
 
 
 def test_a_ledger_is_made_once_by_many(file_place):
@@ -157,7 +178,9 @@ def test_a_ledger_is_made_once_by_many(file_place):
 
 
 def test_a_ledger_is_shared_over_a_fork(place):
-    """TRUST 6, 10: parent and children go on with one open ledger while threads spend; nothing is lost."""
+    """TRUST 6, 10: parent and children go on with one open ledger while threads spend; nothing is
+    lost.
+    """
     context = multiprocessing.get_context("fork")
 
     def spender(ledger, name: str) -> None:
@@ -168,7 +191,9 @@ def test_a_ledger_is_shared_over_a_fork(place):
         ledger.create("s", 150 * UNIT)
         thread = threading.Thread(target=spender, args=(ledger, "thread"))
         thread.start()
-        children = [context.Process(target=spender, args=(ledger, f"child {number}")) for number in range(4)]
+        children = [
+            context.Process(target=spender, args=(ledger, f"child {number}")) for number in range(4)
+        ]
         for child in children:
             child.start()
         spender(ledger, "parent")

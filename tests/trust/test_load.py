@@ -1,4 +1,5 @@
-"""TRUST 56: the small load of `python -m bench load` spends every allotment to the last unit, and nothing fails.
+"""TRUST 56: the small load of `python -m bench load` spends every allotment to the last unit, and
+nothing fails.
 
 Times are not judged here: the machine of a test run is busy with other tests.
 """
@@ -40,12 +41,25 @@ def test_mixed_clients_spend_their_allotments_exactly_and_nothing_fails(load, mo
         assert site.study.spent == sum(shares.values())
     assert made.plans
     assert made.slower > 0
-    assert {path for path, status in made.statuses if status == 200} >= {"/plan", "/release", "/report/plan"}
+    assert {path for path, status in made.statuses if status == 200} >= {
+        "/plan",
+        "/release",
+        "/report/plan",
+    }
 
 
 def test_what_does_not_hold_is_said(load):
-    made = load.Run(Counter({("/plan", 200): 3, ("/plan", 503): 1}), Counter(ann=3), held=[100, 100, 130])
+    made = load.Run(
+        Counter({("/plan", 200): 3, ("/plan", 503): 1}), Counter(ann=3), held=[100, 100, 130]
+    )
     faults = made.faults({"ann": 3 * load.COST, "bob": load.COST}, 2 * load.COST)
-    assert [fault.split(":")[0].split(" ")[0] for fault in faults] == ["answers", "not", "ε", "memory"]
-    whole = load.Run(Counter({("/plan", 200): 3, ("/release", 403): 1}), Counter(ann=3), held=[100, 100, 101])
+    assert [fault.split(":")[0].split(" ")[0] for fault in faults] == [
+        "answers",
+        "not",
+        "ε",
+        "memory",
+    ]
+    whole = load.Run(
+        Counter({("/plan", 200): 3, ("/release", 403): 1}), Counter(ann=3), held=[100, 100, 101]
+    )
     assert whole.faults({"ann": 3 * load.COST}, 3 * load.COST) == []

@@ -1,7 +1,8 @@
-"""TRUST 34: mistakes that the tests must notice. `make mutants` tries all of them; here, that each can still be tried.
+"""TRUST 34: mistakes that the tests must notice. `make mutants` tries all of them; here, that each
+can still be tried.
 
-One of them is tried to the end, on a copy, and must be killed. The control is a mistake that changes nothing: it must
-be reported as a survivor, or the run would call everything killed.
+One of them is tried to the end, on a copy, and must be killed. The control is a mistake that
+changes nothing: it must be reported as a survivor, or the run would call everything killed.
 """
 
 import ast
@@ -61,8 +62,13 @@ def test_every_kind_of_mistake_has_a_mutant_and_every_name_is_its_own():
 
 def test_the_page_lists_every_mutant_and_no_survivor():
     page = (ROOT / "docs" / "mutants.md").read_text("utf-8")
-    noticed = {one.name: "discreet verify` · " if one.tests == tool.VERIFY else "tests/" for one in MUTANTS}
-    lines = {one.name: f"| {one.kind} | {one.name} | `{one.file}` | `{noticed[one.name]}" for one in MUTANTS}
+    noticed = {
+        one.name: "discreet verify` · " if one.tests == tool.VERIFY else "tests/" for one in MUTANTS
+    }
+    lines = {
+        one.name: f"| {one.kind} | {one.name} | `{one.file}` | `{noticed[one.name]}"
+        for one in MUTANTS
+    }
     assert [name for name, line in lines.items() if line not in page] == []
     assert "nobody**" not in page
 

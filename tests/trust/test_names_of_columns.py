@@ -12,13 +12,18 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.textfiles import Layout
 
 
-@pytest.mark.parametrize("names", [["age", "Seen", "seen"], ["age", "seen", "seen"], ["seen_1", "SEEN", "seen"]])
+@pytest.mark.parametrize(
+    "names", [["age", "Seen", "seen"], ["age", "seen", "seen"], ["seen_1", "SEEN", "seen"]]
+)
 @pytest.mark.parametrize("source", ["{}", "SELECT * FROM '{}'"])
 def test_parquet_with_columns_that_duckdb_takes_for_one_is_refused(tmp_path, names, source):
     """One of them would be read under another name, and pass the check of times in milliseconds."""
     for far in (0, 2**62):
         seen = pa.array([far, 0], pa.int64()).cast(pa.timestamp("ms"))
-        parquet.write_table(pa.table([pa.array([1, 2]), pa.array([1, 2]), seen], names=names), tmp_path / "p.parquet")
+        parquet.write_table(
+            pa.table([pa.array([1, 2]), pa.array([1, 2]), seen], names=names),
+            tmp_path / "p.parquet",
+        )
         with pytest.raises(InvalidParameter, match="names that differ"):
             DuckDB(source.format(tmp_path / "p.parquet"))
 
@@ -44,7 +49,8 @@ def version(source, *columns):
 def test_tables_of_two_schemas_have_two_versions(tmp_path):
     with duckdb.connect(tmp_path / "x.duckdb") as made:
         made.execute(
-            "CREATE TABLE people AS SELECT 1 AS age; CREATE SCHEMA other; CREATE TABLE other.people AS FROM people"
+            "CREATE TABLE people AS SELECT 1 AS age; CREATE SCHEMA other; CREATE TABLE other.people"
+            " AS FROM people"
         )
     assert version(tmp_path / "x.duckdb#people") != version(tmp_path / "x.duckdb#other.people")
 

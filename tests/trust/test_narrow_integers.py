@@ -26,7 +26,11 @@ WIDE = {  # bounds that a column's own type just holds, or does not
     "uint8": [(-128, 127), (-30_000, 30_000)],
     "uint16": [(-(2**30), 2**30)],
 }
-CASES = [(kind, bounds) for kind in LIMITS for bounds in [(-100, 100), *WIDE.get(kind, [(-(2**30), 2**30)])]]
+CASES = [
+    (kind, bounds)
+    for kind in LIMITS
+    for bounds in [(-100, 100), *WIDE.get(kind, [(-(2**30), 2**30)])]
+]
 
 
 @pytest.mark.parametrize(("kind", "bounds"), CASES)
@@ -36,7 +40,9 @@ def test_the_largest_and_the_smallest_value_are_answered_like_any_other(kind, bo
         table = pa.table({"x": pa.array([0] * 9 + [value], made)})
         policy = Policy(source=table, epsilon=1000, columns={"x": {"bounds": bounds}})
         study = Study(policy, ledger=Paper(1000))
-        answer = study.sql("SELECT sum(x) AS s, stddev(x), median(x) FROM data", epsilon=900).release()
+        answer = study.sql(
+            "SELECT sum(x) AS s, stddev(x), median(x) FROM data", epsilon=900
+        ).release()
         exact = min(max(value, bounds[0]), bounds[1])
         low, high = answer.interval("s")[0]
         assert low - (bounds[1] - bounds[0]) / 20 <= exact <= high + (bounds[1] - bounds[0]) / 20

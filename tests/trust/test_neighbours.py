@@ -1,7 +1,9 @@
-"""TRUST 46: random tables, promises, neighbours and questions; no question loses more than it costs, exactly.
+"""TRUST 46: random tables, promises, neighbours and questions; no question loses more than it
+costs, exactly.
 
-The loss is computed from what was drawn alone (`neighbours.draws`, `neighbours.loss`), on the release path of each
-engine. Known-bad twins must be found among the very same cases. `make neighbours SECONDS=60` searches with fresh seeds.
+The loss is computed from what was drawn alone (`neighbours.draws`, `neighbours.loss`), on the
+release path of each engine. Known-bad twins must be found among the very same cases. `make
+neighbours SECONDS=60` searches with fresh seeds.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from neighbours.twins import TWINS
 
 SEED = 46
 PARTS = [[*range(first, first + 10)] for first in range(0, 40, 10)] + [[51, 136]]
-"""DuckDB's pairs of tables, ten questions about each, some of which are refused: 400 in all. Every twin is
-found among them, two of them by the last pairs alone. What is rarer is for fresh seeds."""
+"""DuckDB's pairs of tables, ten questions about each, some of which are refused: 400 in all. Every
+twin is found among them, two of them by the last pairs alone. What is rarer is for fresh seeds."""
 
 
 def without_violation(tally: Tally, least: int) -> None:
@@ -50,7 +52,9 @@ def test_on_duckdb_no_question_loses_more_than_it_costs(pairs):
 
 @pytest.mark.parametrize("part", range(2))
 def test_on_postgresql_no_question_loses_more_than_it_costs(postgres, part):
-    without_violation(searched(postgresql_engine(postgres), SEED, range(part * 6, (part + 1) * 6)), 50)
+    without_violation(
+        searched(postgresql_engine(postgres), SEED, range(part * 6, (part + 1) * 6)), 50
+    )
 
 
 @pytest.mark.spark
@@ -64,7 +68,9 @@ COUNTED = {".csv": (8, 9), ".jsonl": (4, 6)}
 
 @pytest.mark.parametrize("suffix", COUNTED)
 def test_on_files_of_text_no_question_loses_more_than_it_costs(tmp_path, suffix):
-    without_violation(searched(text_engine(tmp_path, suffix), SEED, iter([1, 3, COUNTED[suffix][0]])), 25)
+    without_violation(
+        searched(text_engine(tmp_path, suffix), SEED, iter([1, 3, COUNTED[suffix][0]])), 25
+    )
 
 
 @pytest.mark.parametrize("suffix", COUNTED)
@@ -94,16 +100,25 @@ FIRST_FOUND = {
     "size_taken_as_public": (0, 1),
     "upper_clamp_forgotten": (0, 9),
 }
-"""Pair and question at which each twin was last found: looked at first, so that the controls are quick."""
+"""Pair and question at which each twin was last found: looked at first, so that the controls are
+quick.
+"""
 
 
 @pytest.mark.parametrize("name", sorted(TWINS))
 def test_control_a_twin_with_one_thing_broken_is_found_among_the_same_cases(name):
     engine, unshrunk = duckdb_engine(), mock.patch.object(search, "shrunk", lambda pair, *_: pair)
-    everywhere = ((number, question) for pairs in PARTS for number in pairs for question in range(QUESTIONS))
+    everywhere = (
+        (number, question) for pairs in PARTS for number in pairs for question in range(QUESTIONS)
+    )
     with TWINS[name](), unshrunk:
         found = next(
-            (where for where in (FIRST_FOUND.get(name, (0, 0)), *everywhere) if violations(engine, *where)), None
+            (
+                where
+                for where in (FIRST_FOUND.get(name, (0, 0)), *everywhere)
+                if violations(engine, *where)
+            ),
+            None,
         )
     assert found is not None
     assert not violations(engine, *found), "the case is no violation of the code itself"
@@ -157,7 +172,9 @@ def test_what_is_released_without_its_own_noise_goes_astray():
 
     secret = Exact([7, 8])
     with pytest.raises(Astray, match="2 numbers are released after 1 draws"):
-        recorded(lambda: mechanism.drawn(lambda: [secret.reveal()[0] + vector.draw_one(Fraction(1)), 8]))
+        recorded(
+            lambda: mechanism.drawn(lambda: [secret.reveal()[0] + vector.draw_one(Fraction(1)), 8])
+        )
     with pytest.raises(Astray, match="outside of the tape"):
         recorded(lambda: vector.draw_one(Fraction(1)))
     with pytest.raises(Astray, match="own noise"):
@@ -180,5 +197,8 @@ def test_what_is_opened_or_drawn_for_one_table_alone_is_a_leak():
     with pytest.raises(Leak):
         recorded(lambda: mechanism.noisy_sums(Exact([5]), [Fraction(3)], Fraction(1)), like=first)
     assert (
-        recorded(lambda: mechanism.noisy_sums(Exact([9]), [Fraction(2)], Fraction(1)), like=first).answer[0].value == 5
+        recorded(lambda: mechanism.noisy_sums(Exact([9]), [Fraction(2)], Fraction(1)), like=first)
+        .answer[0]
+        .value
+        == 5
     )

@@ -1,4 +1,6 @@
-"""TRUST 11: nothing but a release says anything about the data: no repr, copy, comparison, message or closure does."""
+"""TRUST 11: nothing but a release says anything about the data: no repr, copy, comparison, message
+or closure does.
+"""
 
 import copy
 import gc
@@ -92,7 +94,9 @@ def test_a_question_is_stored_nowhere():
 
 def test_only_the_mechanism_opens_a_secret():
     callers = {
-        path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if ".reveal(" in path.read_text("utf-8")
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if ".reveal(" in path.read_text("utf-8")
     }
     assert callers == {"release/mechanism.py", CHECK}
 
@@ -104,7 +108,13 @@ def test_what_a_custodian_is_shown_cannot_be_reached_by_a_study_or_a_server():
         for path in SOURCE.rglob("*.py")
         if re.search(r"cli\.check|rows_of_units\(|\.frequent\(", path.read_text("utf-8"))
     }
-    inside = {"engines/sql/engine.py", "engines/sql/frequent.py", "cli/app.py", CHECK, "cli/check/command.py"}
+    inside = {
+        "engines/sql/engine.py",
+        "engines/sql/frequent.py",
+        "cli/app.py",
+        CHECK,
+        "cli/check/command.py",
+    }
     assert importing == inside | {
         "cli/check/sample.py",
         "cli/init/command.py",
@@ -114,10 +124,15 @@ def test_what_a_custodian_is_shown_cannot_be_reached_by_a_study_or_a_server():
 
 
 def test_only_replays_and_certificates_note_what_the_mechanism_opens():
-    """They subclass the secret, and give nothing of it out but pass or fail; certificates invent their rows."""
+    """They subclass the secret, and give nothing of it out but pass or fail; certificates invent
+    their rows.
+    """
 
     def modules(text: str) -> set[str]:
-        sources = {path.relative_to(SOURCE).as_posix(): path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+        sources = {
+            path.relative_to(SOURCE).as_posix(): path.read_text("utf-8")
+            for path in SOURCE.rglob("*.py")
+        }
         return {name for name, source in sources.items() if text in source}
 
     assert modules("(Exact[") == {"verify/recorded.py"}
@@ -166,7 +181,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "textbook std": lambda x, **given: discreet.std(x, method="laplace", missing=50, **given),
     **{
         name: getattr(discreet, name)
-        for name in ("sum", "mean", "variance", "std", "median", "min", "max", "cdf", "mean_and_std", "summary")
+        for name in (
+            "sum",
+            "mean",
+            "variance",
+            "std",
+            "median",
+            "min",
+            "max",
+            "cdf",
+            "mean_and_std",
+            "summary",
+        )
     },
 }
 COLUMNS = {
@@ -240,7 +266,9 @@ def test_a_refused_column_is_not_quoted(name):
 
 
 def reachable(start: Any) -> Iterator[Any]:
-    """All that is held by an object, through closures and containers, but not through modules and types."""
+    """All that is held by an object, through closures and containers, but not through modules and
+    types.
+    """
     seen: set[int] = set()
     waiting = [start]
     while waiting:
@@ -288,7 +316,9 @@ def test_no_call_answers_without_a_draw(name, relation):
 
 
 def test_no_public_function_has_a_switch_for_the_noise():
-    """The parameters are those that are known to be harmless; a new one has to be added here by hand."""
+    """The parameters are those that are known to be harmless; a new one has to be added here by
+    hand.
+    """
     harmless = {
         *("x", "q", "qs", "bounds", "epsilon", "neighbors", "missing", "method", "confidence"),
         *("sample", "bins", "cells", "keys", "other", "sort"),
@@ -297,7 +327,9 @@ def test_no_public_function_has_a_switch_for_the_noise():
         function = getattr(discreet, name, None)
         if function is not None:
             code = function.__code__
-            assert set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) <= harmless, name
+            assert set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) <= harmless, (
+                name
+            )
 
 
 def test_epsilon_is_never_more_than_was_asked_for():

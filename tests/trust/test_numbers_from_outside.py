@@ -1,8 +1,10 @@
-"""TRUST 61: a text from outside costs what its length allows, whatever numbers, names and levels are in it.
+"""TRUST 61: a text from outside costs what its length allows, whatever numbers, names and levels
+are in it.
 
-Every number of a file, a body or an answer is replaced, one at a time, by numbers that stand for gigabytes of digits,
-by texts that are none, by a hundred thousand levels, and by two equal names. Each is read, or refused in one sentence.
-A process of its own is stopped after minutes, so that a number that expands is a failure and not a hang.
+Every number of a file, a body or an answer is replaced, one at a time, by numbers that stand for
+gigabytes of digits, by texts that are none, by a hundred thousand levels, and by two equal names.
+Each is read, or refused in one sentence. A process of its own is stopped after minutes, so that a
+number that expands is a failure and not a hang.
 
 The control is Python itself, which reads such a number for as long as it takes.
 """
@@ -115,7 +117,9 @@ def changed(content: Any) -> Iterator[tuple[str, str]]:
 
 
 def in_one_sentence(name: str, work: Callable[[], object]) -> bool:
-    """Whether the work is refused, in one short line; anything but a refusal is an error of the test."""
+    """Whether the work is refused, in one short line; anything but a refusal is an error of the
+    test.
+    """
     try:
         work()
     except DiscreetError as refusal:
@@ -177,9 +181,14 @@ def signatures(folder: Path) -> int:
     signer = Signer.load(private)
     for name, text in changed(json.loads(record.read_bytes())):
         record.write_text(text, "utf-8")
-        signed = {**content["signed"], "files": {**content["signed"]["files"], record.name: measured(record)}}
+        signed = {
+            **content["signed"],
+            "files": {**content["signed"]["files"], record.name: measured(record)},
+        }
         whole = {**content, "signed": signed, "signature": signer.sign(signed)}
-        signature.write_text(json.dumps(whole, ensure_ascii=False, sort_keys=True, indent=1) + "\n", "utf-8")
+        signature.write_text(
+            json.dumps(whole, ensure_ascii=False, sort_keys=True, indent=1) + "\n", "utf-8"
+        )
         refused += in_one_sentence(name, lambda: verify_release(signature, key=public))
     return refused
 
@@ -187,7 +196,10 @@ def signatures(folder: Path) -> int:
 QUESTIONS: dict[type[Any], dict[str, Any]] = {
     bodies.Question: {
         "study": "people",
-        "ask": {"n": {"statistic": "count"}, "q": {"statistic": "quantile", "of": "age", "share": 0.5}},
+        "ask": {
+            "n": {"statistic": "count"},
+            "q": {"statistic": "quantile", "of": "age", "share": 0.5},
+        },
         "epsilon": 0.1,
         "confidence": "0.95",
         "size": 1000,
@@ -248,9 +260,17 @@ KINDS = {work.__name__: work for work in (certificates, releases, signatures, re
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_number_of_a_text_from_outside_costs_more_than_its_length(kind):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path]),
+    }
     run = subprocess.run(
-        [sys.executable, __file__, kind], check=False, capture_output=True, text=True, timeout=PATIENCE, env=environment
+        [sys.executable, __file__, kind],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment,
     )
     assert run.returncode == 0, run.stderr[-2_000:]
     assert int(run.stdout) > 50
@@ -275,7 +295,9 @@ TOML = {
 def test_a_policy_and_a_report_cost_what_their_length_allows(tmp_path, name):
     file = tmp_path / "study.toml"
     rest = {
-        discreet.Policy: 'source = "a.csv"\nunit = "row"\nneighbors = "change-one"\n[columns]\nage = {}\n',
+        discreet.Policy: (
+            'source = "a.csv"\nunit = "row"\nneighbors = "change-one"\n[columns]\nage = {}\n'
+        ),
         ReportFile: 'study = "study.toml"\n[tables.a]\nsql = "SELECT 1"\n',
     }
     for kind, words in rest.items():
@@ -290,7 +312,9 @@ def test_control_pythons_reader_takes_the_square_of_a_name():
     assert "key += (key_part,)" in source
 
 
-@pytest.mark.parametrize("epsilon", ["1e30000000", HUGE, f"1/1{'0' * 10**6}", "nan", "1e-30000000", "", "1/0"])
+@pytest.mark.parametrize(
+    "epsilon", ["1e30000000", HUGE, f"1/1{'0' * 10**6}", "nan", "1e-30000000", "", "1/0"]
+)
 def test_a_ledger_with_such_an_epsilon_is_damaged(tmp_path, epsilon):
     """With hashes that fit, as anyone can compute them who can write to the file."""
     import sqlite3
@@ -305,7 +329,9 @@ def test_a_ledger_with_such_an_epsilon_is_damaged(tmp_path, epsilon):
         triggers = file.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
         for (name,) in triggers:
             file.execute(f'DROP TRIGGER "{name}"')
-        (table,) = file.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '%entry'").fetchone()
+        (table,) = file.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE '%entry'"
+        ).fetchone()
         statement = f'UPDATE "{table}" SET epsilon = ?, hash = ? WHERE number = ?'  # noqa: S608
         file.execute(statement, (epsilon, mark, entry.number))
     with pytest.raises(LedgerDamaged), discreet.Ledger.open(place) as ledger:
@@ -323,8 +349,13 @@ def test_an_answer_of_a_server_is_unpacked_up_to_a_limit(monkeypatch):
     assert len(packed) < 2**16
     headers = {"content-encoding": "gzip"}
     remote = Server("https://example.org", "token")
-    for content, words in ((packed, "sent more than 1,048,576 bytes"), (b"no gzip", "did not answer")):
-        reply = httpx.MockTransport(lambda _, content=content: httpx.Response(200, content=content, headers=headers))
+    for content, words in (
+        (packed, "sent more than 1,048,576 bytes"),
+        (b"no gzip", "did not answer"),
+    ):
+        reply = httpx.MockTransport(
+            lambda _, content=content: httpx.Response(200, content=content, headers=headers)
+        )
         remote._client.close()
         remote._client = httpx.Client(base_url="https://example.org", transport=reply)
         with pytest.raises(discreet.EngineFailed, match=words):
@@ -347,7 +378,9 @@ def outside_readers(tree: ast.AST) -> Iterator[int]:
     """The lines that read JSON, TOML, or a fraction from a text with Python's own readers."""
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names) if any(name.name in ("tomllib", "yaml", "pickle") for name in names):
+            case ast.Import(names) if any(
+                name.name in ("tomllib", "yaml", "pickle") for name in names
+            ):
                 yield node.lineno
             case ast.ImportFrom(module="json" | "tomllib" | "ast"):
                 yield node.lineno
@@ -355,14 +388,20 @@ def outside_readers(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
             case ast.Call(func=ast.Attribute(attr="json"), args=[], keywords=[]):  # of a response
                 yield node.lineno
-            case ast.Call(func=ast.Name(id="Fraction" | "Decimal"), args=[of], keywords=[]) if is_text(of):
+            case ast.Call(func=ast.Name(id="Fraction" | "Decimal"), args=[of], keywords=[]) if (
+                is_text(of)
+            ):
                 yield node.lineno
-            case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id="Fraction" | "Decimal"), of]) if is_text(of):
+            case ast.Call(
+                func=ast.Name(id="map"), args=[ast.Name(id="Fraction" | "Decimal"), of]
+            ) if is_text(of):
                 yield node.lineno
 
 
 def is_text(node: ast.expr) -> bool:
-    """Whether this is a part of something that was read: a field by its name, a text, or what `str` makes."""
+    """Whether this is a part of something that was read: a field by its name, a text, or what `str`
+    makes.
+    """
     match node:
         case ast.Subscript(value=ast.Name(id=table)) if table.isupper():  # a constant
             return False
@@ -370,7 +409,10 @@ def is_text(node: ast.expr) -> bool:
             return True
         case ast.Call(func=ast.Name(id="str") | ast.Attribute(attr="get" | "group")):
             return True
-        case ast.Name(id="text" | "texts") | ast.Attribute(value=ast.Name(id="row" | "entry" | "begun")):
+        case (
+            ast.Name(id="text" | "texts")
+            | ast.Attribute(value=ast.Name(id="row" | "entry" | "begun"))
+        ):
             return True
         case ast.BoolOp(values=[first, *_]):
             return is_text(first)
@@ -378,13 +420,19 @@ def is_text(node: ast.expr) -> bool:
 
 
 def test_only_one_module_reads_texts_from_outside():
-    """The parameters of a call are read beside it, with their own limits, and bodies make decimals of its numbers."""
+    """The parameters of a call are read beside it, with their own limits, and bodies make decimals
+    of its numbers.
+    """
     found = {
         f"{file.relative_to(SOURCE)}:{line}"
         for file in SOURCE.rglob("*.py")
         for line in outside_readers(ast.parse(file.read_text("utf-8")))
     }
-    assert {place.partition(":")[0] for place in found} == {"outside.py", "parameters.py", "serve/schema.py"}, found
+    assert {place.partition(":")[0] for place in found} == {
+        "outside.py",
+        "parameters.py",
+        "serve/schema.py",
+    }, found
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""TRUST 7 for Algorithm 1: no number raises, whatever its size and its methods; least of all once ε is spent."""
+"""TRUST 7 for Algorithm 1: no number raises, whatever its size and its methods; least of all once ε
+is spent.
+"""
 
 import sys
 
@@ -27,7 +29,12 @@ METHODS = (
     "__radd__",
     "__bool__",
 )
-HOSTILE = {**dict.fromkeys(METHODS, raising), "__hash__": raising, "__len__": raising, "__getitem__": raising}
+HOSTILE = {
+    **dict.fromkeys(METHODS, raising),
+    "__hash__": raising,
+    "__len__": raising,
+    "__getitem__": raising,
+}
 
 
 class HostileInt(int):
@@ -84,22 +91,33 @@ def test_a_number_is_noised_charged_and_shown_again(ledger, name):
     answer, value = ANSWERS[name]
     noise = {"sensitivity": 1, "epsilon": 1000}
     account = {"ledger": ledger, "study": "survey", "request_id": "one"}
-    shown = [first(discreet.laplace_mechanism(answer, **noise, **more)) for more in ({}, account, account)]
+    shown = [
+        first(discreet.laplace_mechanism(answer, **noise, **more))
+        for more in ({}, account, account)
+    ]
     assert all(type(number) in (int, float, np.float64) for number in shown)
     assert all(abs(number - value) <= abs(value) // 10**15 + 1 for number in shown)
     assert shown[1] == shown[2]
     assert ledger.spent("survey") == 1000
 
 
-@pytest.mark.parametrize("item", [np.timedelta64(5, "s"), np.complex128(1), "1", None, [1], object()])
+@pytest.mark.parametrize(
+    "item", [np.timedelta64(5, "s"), np.complex128(1), "1", None, [1], object()]
+)
 def test_what_is_no_number_is_refused_before_any_spend(ledger, item):
-    with pytest.raises(InvalidParameter, match="must be integers or floats in a regular shape") as refused:
-        discreet.laplace_mechanism([item, 1], sensitivity=1, epsilon=1, ledger=ledger, study="survey")
+    with pytest.raises(
+        InvalidParameter, match="must be integers or floats in a regular shape"
+    ) as refused:
+        discreet.laplace_mechanism(
+            [item, 1], sensitivity=1, epsilon=1, ledger=ledger, study="survey"
+        )
     assert refused.value.__context__ is None
     assert ledger.spent("survey") == 0
 
 
-@pytest.mark.parametrize("call", [discreet.count, discreet.proportion, discreet.sum, discreet.median])
+@pytest.mark.parametrize(
+    "call", [discreet.count, discreet.proportion, discreet.sum, discreet.median]
+)
 def test_statistics_take_odd_numbers_too(ledger, call):
     column = [HostileInt(7), HostileFloat(7), HUGE, 1, 0.5]
     bounds = {} if call in (discreet.count, discreet.proportion) else {"bounds": (0, 10)}

@@ -1,4 +1,6 @@
-"""TRUST 37: a line of text that cannot be read is left out, so that the number of rows of such a file is private."""
+"""TRUST 37: a line of text that cannot be read is left out, so that the number of rows of such a
+file is private.
+"""
 
 import pyarrow as pa
 import pytest
@@ -22,7 +24,9 @@ def study(folder, suffix, last, source="{}", columns=COLUMNS, **terms):
     folder.mkdir(exist_ok=True)
     file = folder / f"people{suffix}"
     lines = [GOOD[suffix].replace(b"eve", b"p%d" % at) for at in range(19)]
-    file.write_bytes(b"\n".join([*([b"who,pay"] if suffix == ".csv" else []), *lines, last]) + b"\n")
+    file.write_bytes(
+        b"\n".join([*([b"who,pay"] if suffix == ".csv" else []), *lines, last]) + b"\n"
+    )
     terms = {"table": "data", "version": "1", "epsilon": 10**6, "columns": columns, **terms}
     return Study(Policy(source=source.format(file), **terms), ledger=Paper())
 
@@ -70,7 +74,9 @@ def test_within_does_not_use_the_number_of_lines_and_the_plan_says_that_it_is_pr
     here = study(tmp_path, ".csv", GOOD[".csv"])
     with pytest.raises(InvalidParameter, match="size="):
         here.sql("SELECT avg(pay) FROM data", within="0.1")
-    assert "The number of rows is private" in repr(here.sql("SELECT count(*) FROM data", epsilon="0.1"))
+    assert "The number of rows is private" in repr(
+        here.sql("SELECT count(*) FROM data", epsilon="0.1")
+    )
     assert "The number of rows is private" not in repr(
         here.sql("SELECT count(*) FROM data WHERE pay > 1", epsilon="0.1")
     )
@@ -95,7 +101,13 @@ def test_control_in_a_file_of_parquet_every_row_is_one_and_their_number_is_publi
 def test_control_the_records_of_studies_compare_numbers_that_are_opened():
     def records(count):
         table = pa.table({"pay": [1000.0] * count})
-        policy = Policy(source=table, table="data", version="1", epsilon=10**6, columns={"pay": {"bounds": (0, 1)}})
+        policy = Policy(
+            source=table,
+            table="data",
+            version="1",
+            epsilon=10**6,
+            columns={"pay": {"bounds": (0, 1)}},
+        )
         one = Study(policy, ledger=Paper())
         return replayed(one.sql("SELECT count(*) FROM data", epsilon="0.1"), one)
 

@@ -1,7 +1,8 @@
 """TRUST 51: a source that is not the same twice keeps every cap.
 
-One unit has 200 rows, and each scan of the source finds all of them or none. A statement that asked one scan whether
-the unit is above its limit, and another for its rows, would let all of them pass: the control does so.
+One unit has 200 rows, and each scan of the source finds all of them or none. A statement that asked
+one scan whether the unit is above its limit, and another for its rows, would let all of them pass:
+the control does so.
 """
 
 import os
@@ -21,7 +22,9 @@ from discreet.engines.sql.spark import SPARK
 from discreet.engines.sql.statement import statement
 
 RUNS = 30
-"""A statement of two scans fails in one run of four: 30 runs without a failure come once in 5,000 times."""
+"""A statement of two scans fails in one run of four: 30 runs without a failure come once in 5,000
+times.
+"""
 ROWS = 200
 LIMITS = [{"max_rows": 1}, {"max_groups": 1, "max_rows": 3}]
 
@@ -43,7 +46,9 @@ def keys_of_unit(engine, runs):
 def in_duckdb():
     """A custodian's SELECT with a coin that is thrown for each scan."""
     coin = "(SELECT CASE WHEN random() < 0.5 THEN 1 ELSE 0 END AS up) AS coin"
-    return DuckDB(f"SELECT 'u' AS who, i AS key FROM range({ROWS}) AS rows(i), {coin} WHERE coin.up = 1")  # noqa: S608
+    return DuckDB(
+        f"SELECT 'u' AS who, i AS key FROM range({ROWS}) AS rows(i), {coin} WHERE coin.up = 1"  # noqa: S608
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,10 @@ def on_server(postgres):
     """A view of a sample, by pages: all rows are on one."""
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS scans CASCADE; CREATE SCHEMA scans")
-        connection.execute(f"CREATE TABLE scans.t AS SELECT 'u' AS who, i AS key FROM generate_series(1, {ROWS}) AS i")  # noqa: S608
+        connection.execute(
+            f"CREATE TABLE scans.t AS SELECT 'u' AS who, i AS key FROM generate_series(1, {ROWS})"  # noqa: S608
+            " AS i"
+        )
         connection.execute("CREATE VIEW scans.v AS SELECT * FROM scans.t TABLESAMPLE SYSTEM (50)")
         yield PostgreSQL(f"{postgres}#scans.v")
         connection.execute("DROP SCHEMA scans CASCADE")

@@ -1,7 +1,8 @@
-"""TRUST 40: what the custodian keeps is for its owner alone, goes through no planted link, and tells nothing of a row.
+"""TRUST 40: what the custodian keeps is for its owner alone, goes through no planted link, and
+tells nothing of a row.
 
-The ledger knows the data by its version. A plain hash of the rows would let anyone who reads the ledger, and knows all
-rows but one, try values for that one; so it is kept under the anchor's key.
+The ledger knows the data by its version. A plain hash of the rows would let anyone who reads the
+ledger, and knows all rows but one, try values for that one; so it is kept under the anchor's key.
 """
 
 import hashlib
@@ -38,13 +39,22 @@ def readable_by_others(folder: Path) -> list[str]:
 
 @pytest.mark.usefixtures("umask")
 def test_everything_is_made_for_its_owner_alone(tmp_path):
-    """While a spend is being written, too, when SQLite's journal is full; and after a restore, and a new study."""
+    """While a spend is being written, too, when SQLite's journal is full; and after a restore, and
+    a new study.
+    """
     place = sqlite_place(tmp_path)
     with place.open(new=True) as ledger:
         ledger.create("s", 1)
         ledger.create("t", 1)
         with ledger._book.page("s") as page:
-            page.append(kind="spend", amount=1, request_id="r", query="q", question="k", epsilon="1/1000000000")
+            page.append(
+                kind="spend",
+                amount=1,
+                request_id="r",
+                query="q",
+                question="k",
+                epsilon="1/1000000000",
+            )
             assert {file.name for file in tmp_path.iterdir()} == {
                 "study.ledger",
                 "study.ledger.anchor",
@@ -72,7 +82,12 @@ def test_the_version_of_the_data_cannot_be_guessed_at(tmp_path):
     """The attacker has the ledger and every age but the last, and tries them all."""
     with Study(policy([1, 2, 42]), ledger=tmp_path / "l") as study:
         study.sql("SELECT avg(age) FROM data", epsilon="0.1").release()
-        kept = {text for entry in study.ledger.entries() for text in (entry.data_version, entry.question) if text}
+        kept = {
+            text
+            for entry in study.ledger.entries()
+            for text in (entry.data_version, entry.question)
+            if text
+        }
         queries = [entry.query for entry in study.ledger.entries() if entry.query]
     guesses = {engine_of(policy([1, 2, age]).source).version() for age in range(30, 50)}
     assert len(guesses) == 20
@@ -84,7 +99,9 @@ def test_the_version_of_the_data_cannot_be_guessed_at(tmp_path):
     }
     assert not questions & kept
     content = (tmp_path / "l").read_bytes()
-    assert not any(guess.encode() in content or bytes.fromhex(guess) in content for guess in guesses)
+    assert not any(
+        guess.encode() in content or bytes.fromhex(guess) in content for guess in guesses
+    )
 
 
 def test_the_key_is_with_the_anchor_and_the_same_data_is_known_again(tmp_path):
@@ -103,7 +120,9 @@ def test_the_key_is_with_the_anchor_and_the_same_data_is_known_again(tmp_path):
 
 
 def test_a_planted_link_is_not_followed(tmp_path):
-    """Beside the anchor, where the next one is built; and where the first one, or the ledger, is to be."""
+    """Beside the anchor, where the next one is built; and where the first one, or the ledger, is to
+    be.
+    """
     victim = tmp_path / "victim"
     victim.write_text("precious")
     for name in ("study.ledger.anchor.new", "study.ledger.new"):
@@ -141,12 +160,18 @@ def _first(folder: str, barrier, results) -> None:
 
 @pytest.mark.parametrize("_round", range(3))
 def test_processes_that_open_a_new_study_at_once_all_open_it(in_memory, _round):
-    """One of them makes its ledger; nobody is told to remove the anchor of the ledger that is being made."""
+    """One of them makes its ledger; nobody is told to remove the anchor of the ledger that is being
+    made.
+    """
     (in_memory / "data.csv").write_text("age\n1\n")
-    (in_memory / "study.toml").write_text('source = "data.csv"\nepsilon = "1"\n[columns]\nage = { bounds = [0, 9] }\n')
+    (in_memory / "study.toml").write_text(
+        'source = "data.csv"\nepsilon = "1"\n[columns]\nage = { bounds = [0, 9] }\n'
+    )
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(6), context.Queue()
-    children = [context.Process(target=_first, args=(str(in_memory), barrier, results)) for _ in range(6)]
+    children = [
+        context.Process(target=_first, args=(str(in_memory), barrier, results)) for _ in range(6)
+    ]
     for child in children:
         child.start()
     assert {results.get() for _ in children} == {"1"}
@@ -168,7 +193,7 @@ def _begin(where: str, barrier) -> None:
     try:
         with Ledger.open(where, new=True) as ledger:
             ledger.create("s", 1)
-    except Exception:  # noqa: S110 - all but one are refused
+    except Exception:  # noqa: S110
         pass
 
 
@@ -183,7 +208,9 @@ def test_forked_processes_that_start_at_once_leave_one_ledger(in_memory, _round)
         child.start()
     for child in children:
         child.join()
-    assert sorted(file.name for file in in_memory.iterdir() if not file.name.endswith("-journal")) == [
+    assert sorted(
+        file.name for file in in_memory.iterdir() if not file.name.endswith("-journal")
+    ) == [
         "study.ledger",
         "study.ledger.anchor",
         "study.ledger.lock",

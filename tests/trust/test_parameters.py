@@ -61,11 +61,15 @@ def name(bad: object) -> str:
 def no_draws(monkeypatch):
     """Any use of randomness fails the test."""
     monkeypatch.setattr(entropy.Keystream, "more", lambda _self: pytest.fail("noise was drawn"))
-    monkeypatch.setattr(entropy.Keystream, "fill", lambda _self, _words: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(
+        entropy.Keystream, "fill", lambda _self, _words: pytest.fail("noise was drawn")
+    )
 
 
 @pytest.mark.usefixtures("no_draws")
-@pytest.mark.parametrize("answer", [5, 5.0, [1, 2], np.arange(3)], ids=["int", "float", "list", "array"])
+@pytest.mark.parametrize(
+    "answer", [5, 5.0, [1, 2], np.arange(3)], ids=["int", "float", "list", "array"]
+)
 @pytest.mark.parametrize("bad", BAD_EPSILON, ids=name)
 def test_a_bad_epsilon_is_refused(bad, answer):
     with pytest.raises(InvalidParameter, match="epsilon") as caught:
@@ -85,7 +89,12 @@ def test_a_bad_sensitivity_or_scale_is_refused(bad):
 
 
 def test_privacy_parameters_have_no_defaults_and_no_positions():
-    for arguments, keywords in (((5,), {}), ((5, 1, 1), {}), ((5,), {"sensitivity": 1}), ((5,), {"epsilon": 1})):
+    for arguments, keywords in (
+        ((5,), {}),
+        ((5, 1, 1), {}),
+        ((5,), {"sensitivity": 1}),
+        ((5,), {"epsilon": 1}),
+    ):
         with pytest.raises(TypeError):
             laplace_mechanism(*arguments, **keywords)
 

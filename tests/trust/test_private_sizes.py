@@ -1,7 +1,9 @@
-"""TRUST 19 and 20: where the number of people is private nothing uses it raw, and no grid or scale moves with the data.
+"""TRUST 19 and 20: where the number of people is private nothing uses it raw, and no grid or scale
+moves with the data.
 
-TRUST 19: all noisy integers are replaced by the same ones, whatever the data. Then everything that is shown must be the
-same, too: whatever else of the data were used would show. The control asks where the number of people is public.
+TRUST 19: all noisy integers are replaced by the same ones, whatever the data. Then everything that
+is shown must be the same, too: whatever else of the data were used would show. The control asks
+where the number of people is public.
 """
 
 import contextlib
@@ -19,11 +21,17 @@ from discreet.release.statistics import counts, families, moments
 from studies import Paper, replayed, select, study_of
 
 EPSILON = Fraction(1, 2)
-ASKED = "count(*), sum(age), avg(age), stddev(age), var_pop(age), avg(well), sum(pay), avg(pay), stddev_samp(pay)"
+ASKED = (
+    "count(*), sum(age), avg(age), stddev(age), var_pop(age), avg(well), sum(pay), avg(pay),"
+    " stddev_samp(pay)"
+)
 TABLES = {
     "nobody": [],
     "one": [{"age": 3, "pay": 1.0, "well": True, "place": "north"}],
-    "some": [{"age": at % 11, "pay": at % 7 - 2.0, "well": at % 2 == 0, "place": "south"} for at in range(37)],
+    "some": [
+        {"age": at % 11, "pay": at % 7 - 2.0, "well": at % 2 == 0, "place": "south"}
+        for at in range(37)
+    ],
     "missing": [{"age": None, "pay": math.nan, "well": None, "place": "west"}] * 20,
     "far": [{"age": 10**12, "pay": 1e300, "well": True, "place": "elsewhere"}] * 5,
 }
@@ -44,7 +52,11 @@ def same_integers():
     def columns(*given):
         found = real_columns(*given)
         return [
-            NoisyColumn(values=[one.step * (1000 + 7 * at) for _ in one.values], step=one.step, scale=one.scale)
+            NoisyColumn(
+                values=[one.step * (1000 + 7 * at) for _ in one.values],
+                step=one.step,
+                scale=one.scale,
+            )
             for at, one in enumerate(found)
         ]
 
@@ -78,7 +90,9 @@ STATISTICS = ["sum", "mean", "variance", "std", "mean_and_std"]
 
 def array_shown(name, values, neighbors, **given):
     with same_integers():
-        found = getattr(discreet, name)(np.array(values), bounds=(0, 10), epsilon=EPSILON, neighbors=neighbors, **given)
+        found = getattr(discreet, name)(
+            np.array(values), bounds=(0, 10), epsilon=EPSILON, neighbors=neighbors, **given
+        )
     parts = found.values() if name == "mean_and_std" else [found]
     return [(one.value, one.interval(), one.scale, one.step, one.sensitivity) for one in parts]
 

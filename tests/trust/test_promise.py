@@ -1,4 +1,6 @@
-"""TRUST 39: the ledger keeps what a study promised, and another promise on the same budget is refused."""
+"""TRUST 39: the ledger keeps what a study promised, and another promise on the same budget is
+refused.
+"""
 
 import pyarrow as pa
 import pytest
@@ -6,7 +8,9 @@ import pytest
 import discreet
 from discreet import InvalidParameter, Ledger, Policy, Study
 
-DATA = pa.table({"who": ["a", "b", "b"], "home": ["x", "x", "y"], "town": ["a", "b", "b"], "age": [1, 2, 3]})
+DATA = pa.table(
+    {"who": ["a", "b", "b"], "home": ["x", "x", "y"], "town": ["a", "b", "b"], "age": [1, 2, 3]}
+)
 GOOD = {"unit": "who", "max_rows": 4, "max_groups": 2, "neighbors": "change-one"}
 HELD = {**GOOD, "size": None}
 
@@ -26,13 +30,19 @@ def policy(**changes) -> Policy:
         ({"size": "public"}, "no size"),
         ({"neighbors": "add-remove"}, "neighbors = 'change-one'"),
         ({"unit": "home"}, "unit = 'who'"),
-        ({"unit": "row", "max_rows": None, "max_groups": None}, "max_groups = 2, max_rows = 4, unit = 'who'"),
+        (
+            {"unit": "row", "max_rows": None, "max_groups": None},
+            "max_groups = 2, max_rows = 4, unit = 'who'",
+        ),
     ],
 )
 def test_another_promise_is_refused_with_what_differs_and_what_to_do(tmp_path, changes, words):
     with Study(policy(), ledger=tmp_path / "l") as study:
         study.sql("SELECT avg(age) FROM data", epsilon="0.9").release()
-    with pytest.raises(InvalidParameter, match=f"promise what the ledger was created with: {words}; set it back, or"):
+    with pytest.raises(
+        InvalidParameter,
+        match=f"promise what the ledger was created with: {words}; set it back, or",
+    ):
         Study(policy(**changes), ledger=tmp_path / "l")
     with Study(policy(), ledger=tmp_path / "l") as study:
         assert study.ledger.verify() == 3
@@ -46,7 +56,9 @@ def test_bounds_keys_and_missing_may_change(tmp_path):
 
 
 def test_the_promise_is_in_the_chain(place):
-    """Who edits it in the database is found out by `verify`, and by any opening that still walks over it."""
+    """Who edits it in the database is found out by `verify`, and by any opening that still walks
+    over it.
+    """
     with place.open(new=True) as ledger:
         ledger.create("s", 1, promise=policy().promise)
         assert ledger.promise("s") == HELD

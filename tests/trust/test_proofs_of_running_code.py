@@ -1,10 +1,11 @@
-"""TRUST 45: a certificate is about the code that runs. With half of its noise every statistic loses it.
+"""TRUST 45: a certificate is about the code that runs. With half of its noise every statistic loses
+it.
 
-Each mutant halves the noise somewhere on the way of a release, from the scales of a design down to the argument of the
-sampler; a choice that pays twice for each rank has half of its noise, too, whether its rates, its unit or its costs
-double. The certificates of all statistics that the
-mutant touches must be lost, `discreet verify` must fail, and all others must hold: a proof that fails for any change
-would prove nothing.
+Each mutant halves the noise somewhere on the way of a release, from the scales of a design down to
+the argument of the sampler; a choice that pays twice for each rank has half of its noise, too,
+whether its rates, its unit or its costs double. The certificates of all statistics that the mutant
+touches must be lost, `discreet verify` must fail, and all others must hold: a proof that fails for
+any change would prove nothing.
 """
 
 from dataclasses import replace
@@ -61,7 +62,9 @@ def with_scale(module, name, at):
 
     def wrong(*given, **named):
         changed = list(given)
-        changed[at] = [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        changed[at] = (
+            [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        )
         return real(*changed, **named)
 
     return mock.patch.object(module, name, wrong)
@@ -73,7 +76,9 @@ def with_scale_on_tape(module, name, at):
 
     def wrong(*given, **named):
         changed = list(given)
-        halves = [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        halves = (
+            [one * HALF for one in given[at]] if isinstance(given[at], list) else given[at] * HALF
+        )
         changed[at] = halves if on_tape() else given[at]
         return real(*changed, **named)
 
@@ -85,7 +90,11 @@ def with_shares_of_a_table(right=0):
     real, parts = Plan.numbers, count()
 
     def wrong(plan, fetched, cells):
-        shares = plan.shares if next(parts) < right else [replace(one, epsilon=2 * one.epsilon) for one in plan.shares]
+        shares = (
+            plan.shares
+            if next(parts) < right
+            else [replace(one, epsilon=2 * one.epsilon) for one in plan.shares]
+        )
         return real(replace(plan, shares=tuple(shares)), fetched, cells)
 
     return mock.patch.object(Plan, "numbers", wrong)
@@ -96,7 +105,9 @@ def with_rates(module, name="choose_cells", factor=2):
     real = getattr(module, name)
 
     def wrong(counts, **given):
-        return real(counts, **{**given, "over": given["over"] * factor, "under": given["under"] * factor})
+        return real(
+            counts, **{**given, "over": given["over"] * factor, "under": given["under"] * factor}
+        )
 
     return mock.patch.object(module, name, wrong)
 
@@ -142,7 +153,9 @@ def counted_twice():
     """Two records for each row, and a grid of brackets to which they go."""
     real = ranks._counts
     return mock.patch.object(
-        ranks, "_counts", lambda *given: real(*given).map(lambda groups: [2 * counts for counts in groups])
+        ranks,
+        "_counts",
+        lambda *given: real(*given).map(lambda groups: [2 * counts for counts in groups]),
     )
 
 
@@ -154,9 +167,21 @@ MUTANTS = {
     "the scales of moments alone": (lambda: halved(moments.MomentDesign, "scales"), MOMENTS, SUMS),
     "the scales of counts": (lambda: with_scale(counts, "noisy_columns", 1), {"count"}, {"count("}),
     "the scales of moments": (lambda: with_scale(moments, "noisy_columns", 1), MOMENTS, SUMS),
-    "the scale of a histogram": (lambda: with_scale(counts, "noisy_counts", 1), {"histogram", "value_counts"}, set()),
-    "the scale of a profile": (lambda: with_scale(octaves, "noisy_counts", 1), {"bounds", "profile"}, set()),
-    "the scales of joint questions": (lambda: halved(families.JointDesign, "scales"), {"joint question"}, set()),
+    "the scale of a histogram": (
+        lambda: with_scale(counts, "noisy_counts", 1),
+        {"histogram", "value_counts"},
+        set(),
+    ),
+    "the scale of a profile": (
+        lambda: with_scale(octaves, "noisy_counts", 1),
+        {"bounds", "profile"},
+        set(),
+    ),
+    "the scales of joint questions": (
+        lambda: halved(families.JointDesign, "scales"),
+        {"joint question"},
+        set(),
+    ),
     "the scales of reports": (lambda: halved(ReportDesign, "scales"), {"report"}, set()),
     "the noise on totals": (
         lambda: with_scale(mechanism, "noisy_each", 1),
@@ -173,7 +198,9 @@ MUTANTS = {
     "the noise of a tree": (lambda: with_scale(tree, "noisy", 1), {"cdf", "quantiles"}, set()),
     "the rates of choices": (lambda: with_rates(ranks), RANKS, ASKED_RANKS),
     "the unit of choices": (
-        lambda: mock.patch.object(mechanism, "choose", lambda gaps, unit, real=mechanism.choose: real(gaps, 2 * unit)),
+        lambda: mock.patch.object(
+            mechanism, "choose", lambda gaps, unit, real=mechanism.choose: real(gaps, 2 * unit)
+        ),
         RANKS,
         ASKED_RANKS,
     ),
@@ -181,15 +208,27 @@ MUTANTS = {
     "the denominator of ranks": (lambda: with_costs(of_halved_denominators), RANKS, ASKED_RANKS),
     "the costs of one side": (lambda: with_costs(of_one_side), RANKS, ASKED_RANKS),
     "the ranks of another group": (lambda: with_costs(of_the_first_group), set(), ASKED_RANKS),
-    "the handicaps of cells": (with_a_handicap_of_rows, {"median", "quantile", "quantiles", "summary"}, set()),
+    "the handicaps of cells": (
+        with_a_handicap_of_rows,
+        {"median", "quantile", "quantiles", "summary"},
+        set(),
+    ),
     "the records of ranks": (counted_twice, RANKS, ASKED_RANKS),
     "the coin of a response": (
         lambda: mock.patch.object(response, "logistic", lambda epsilon: Logistic(2 * epsilon)),
         {"randomized_response"},
         set(),
     ),
-    "the noise of Algorithm 1": (lambda: with_scale(algorithm, "noisy_into", 2), {"laplace_mechanism"}, set()),
-    "the noise of Algorithm 1 on numbers": (lambda: with_scale(algorithm, "noisy", 1), {"laplace_mechanism"}, set()),
+    "the noise of Algorithm 1": (
+        lambda: with_scale(algorithm, "noisy_into", 2),
+        {"laplace_mechanism"},
+        set(),
+    ),
+    "the noise of Algorithm 1 on numbers": (
+        lambda: with_scale(algorithm, "noisy", 1),
+        {"laplace_mechanism"},
+        set(),
+    ),
     "the noise of Algorithm 1 on a tape": (
         lambda: with_scale_on_tape(algorithm, "noisy_into", 2),
         {"laplace_mechanism"},
@@ -200,13 +239,21 @@ MUTANTS = {
         MOMENTS | {"count"},
         set(),
     ),
-    "the shares of a table": (with_shares_of_a_table, {"joint question"}, SUMS | ASKED_RANKS | {"count("}),
+    "the shares of a table": (
+        with_shares_of_a_table,
+        {"joint question"},
+        SUMS | ASKED_RANKS | {"count("},
+    ),
     **{
         f"UnitLimits.{name}": (lambda name=name: halved(UnitLimits, name), statistics, asked)
         for name, statistics, asked in (
             ("sum", {"sum"}, {"sum("}),
             ("mean", {"mean", "proportion"}, {"avg(", "joint question"}),
-            ("variance", {"variance", "std", "mean_and_std", "summary"}, {"variance(", "stddev(", "joint question"}),
+            (
+                "variance",
+                {"variance", "std", "mean_and_std", "summary"},
+                {"variance(", "stddev(", "joint question"},
+            ),
             ("ranks", {"median", "quantile", "quantiles", "summary"}, {"median(", "quantile("}),
             ("tree", {"cdf", "quantiles"}, set()),
             ("family", {"report"}, {"joint question"}),
@@ -217,7 +264,9 @@ MUTANTS = {
 
 @cache
 def certificates():
-    """Everything that the report certifies: its plans are made once, as they were before any mutant."""
+    """Everything that the report certifies: its plans are made once, as they were before any
+    mutant.
+    """
     return list(report._certificates())
 
 
@@ -273,7 +322,9 @@ def test_with_half_of_its_noise_a_statistic_loses_its_certificate(mutant):
 )
 def test_with_half_of_its_noise_verify_fails(mutant):
     quick = dict.fromkeys(("subjects", "controls", "_replays"), mock.Mock(return_value=[]))
-    with mock.patch.multiple(report, **quick, SHORT=[], _certificates=mock.Mock(return_value=near(mutant))):
+    with mock.patch.multiple(
+        report, **quick, SHORT=[], _certificates=mock.Mock(return_value=near(mutant))
+    ):
         right = CliRunner().invoke(cli.app, ["verify"])
         with MUTANTS[mutant][0]():
             wrong = CliRunner().invoke(cli.app, ["verify"])
@@ -286,7 +337,10 @@ def test_no_noise_at_all_is_no_proof():
     def silent(out, _scale, **_):
         out.fill(0)
 
-    with mock.patch.object(vector, "fill", silent), pytest.raises(InvalidParameter, match="noise on each"):
+    with (
+        mock.patch.object(vector, "fill", silent),
+        pytest.raises(InvalidParameter, match="noise on each"),
+    ):
         certify("sum", bounds=(0, 1), epsilon=1)
 
 
@@ -297,7 +351,10 @@ def test_a_number_that_is_opened_without_noise_is_no_proof():
         mechanism.public_count(exact.map(lambda found: found[1][0]))
         return real(self, exact, *given)
 
-    with mock.patch.object(moments.MomentDesign, "estimate", leaking), pytest.raises(InvalidParameter, match="draw"):
+    with (
+        mock.patch.object(moments.MomentDesign, "estimate", leaking),
+        pytest.raises(InvalidParameter, match="draw"),
+    ):
         certify("mean", bounds=(0, 1), epsilon=1)
 
 
@@ -320,7 +377,9 @@ def on_a_wider_grid():
 
 def of_sums():
     """A count that is a sum."""
-    measured = moments.MomentDesign(wanted=(("n", "sum"),), of=Moment("sum", _VALUES, 0, 1000, True, None))  # type: ignore[arg-type]
+    measured = moments.MomentDesign(
+        wanted=(("n", "sum"),), of=Moment("sum", _VALUES, 0, 1000, True, None)
+    )  # type: ignore[arg-type]
     return mock.patch.object(counts.CountDesign, "measures", return_value=measured.measures()[1:])
 
 
@@ -347,8 +406,11 @@ def test_every_batch_of_a_file_is_certified():
     [make, *_] = [make for name, _, make in certificates() if name == "avg(age) GROUP BY place"]
     with mock.patch.object(answer_file, "PART", 2):
         assert make().holds
-        noticed = pytest.raises(InvalidParameter, match=r"avg\(age\) has other noise in a file than in a table")
-        with with_shares_of_a_table(right=2), noticed:  # the table itself, and the first batch of its file
+        noticed = pytest.raises(
+            InvalidParameter, match=r"avg\(age\) has other noise in a file than in a table"
+        )
+        # the table itself, and the first batch of its file
+        with with_shares_of_a_table(right=2), noticed:
             make()
 
 

@@ -1,8 +1,6 @@
-"""TRUST 58: the number of rows is public for a table as it is, a Parquet file and a frame, or where the policy says so;
-never for a view, a SELECT or a relation, whose filter decides it.
+"""TRUST 58: the number of rows is public for a table as it is, a Parquet file and a frame, or where
+the policy says so; never for a view, a SELECT or a relation, whose filter decides it.
 """
-
-# ruff: noqa: S608 - statements are ours
 
 import itertools
 import shutil
@@ -36,7 +34,12 @@ _numbers = itertools.count()
 
 def policy(source, **terms):
     return Policy(
-        source=source, table="data", epsilon=10**6, columns=terms.pop("columns", BOUNDS), version="1", **terms
+        source=source,
+        table="data",
+        epsilon=10**6,
+        columns=terms.pop("columns", BOUNDS),
+        version="1",
+        **terms,
     )
 
 
@@ -71,7 +74,9 @@ PRIVATE = {
     "people.jsonl": "a line that cannot be read",
     "SELECT * FROM 'people.parquet' WHERE age >= 18": "is a SELECT, and its filter",
     "SELECT * FROM 'people.parquet'": "is a SELECT, and its filter",
-    "FROM 'people.parquet' AS a JOIN 'people.parquet' AS b USING (age)": "is a SELECT, and its filter",
+    "FROM 'people.parquet' AS a JOIN 'people.parquet' AS b USING (age)": (
+        "is a SELECT, and its filter"
+    ),
     "parts/year=2024": "a part of a folder",
     "parts/year=2024/a.parquet": "a part of a folder",
     "parts/*=2024/*.parquet": "a part of a folder",
@@ -91,18 +96,27 @@ def test_a_table_a_parquet_file_and_a_folder_have_a_public_size(folder, source):
 
 @pytest.mark.parametrize(("source", "words"), PRIVATE.items())
 def test_the_size_of_a_view_a_select_and_a_text_file_is_private(folder, source, words):
-    columns = {"age": {"bounds": [0, 120], "type": "number"}} if source.endswith(("csv", "jsonl")) else BOUNDS
+    columns = (
+        {"age": {"bounds": [0, 120], "type": "number"}}
+        if source.endswith(("csv", "jsonl"))
+        else BOUNDS
+    )
     own = policy(source, columns=columns)
     size = public_size(own, engine_under(own))
     assert not size.value
     assert words in size.reason
     told = size.sentence
-    assert told == f'The number of rows is private: {size.reason}; if it is public, write size = "public".'
+    assert (
+        told
+        == f'The number of rows is private: {size.reason}; if it is public, write size = "public".'
+    )
     with Study(own, ledger=folder / "l") as study:
         plan = study.sql("SELECT count(*) AS n FROM data", epsilon="0.1")
         assert plan.cost == plan.epsilon
         assert told in repr(plan)
-        assert "the number of units" not in study.card().content["dp_flavor"]["unprotected_quantities"]
+        assert (
+            "the number of units" not in study.card().content["dp_flavor"]["unprotected_quantities"]
+        )
         report = study.report({"all": "SELECT count(*) AS n FROM data"}, epsilon=1)
         assert not report.known
         assert told in repr(report)
@@ -129,7 +143,9 @@ def test_frames_have_their_rows_and_queries_choose_them():
     held = [frame, pl.from_pandas(frame), FRAME, FRAME.to_batches()[0]]
     assert all(map(is_public, held))
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE people AS SELECT 1.5 AS age; CREATE MACRO adults() AS TABLE FROM people")
+        connection.execute(
+            "CREATE TABLE people AS SELECT 1.5 AS age; CREATE MACRO adults() AS TABLE FROM people"
+        )
         queries = [
             pl.from_pandas(frame).lazy().filter(pl.col("age") >= 18),
             pl.scan_parquet("people.parquet"),
@@ -152,7 +168,7 @@ def test_the_age_of_17_or_18_moves_a_count_by_its_noise_alone():
         pq.write_table(pa.table({"age": [age, 40.0]}), "people.parquet")
         study = Study(policy("SELECT * FROM 'people.parquet' WHERE age >= 18"), ledger=Paper())
         for text in ("count(*)", "sum(age)", "avg(age)", "stddev(age)"):
-            plan = study.sql(f"SELECT {text} FROM data", epsilon="0.1")
+            plan = study.sql(f"SELECT {text} FROM data", epsilon="0.1")  # noqa: S608
             assert plan.cost == plan.epsilon
             assert not any(share.terms.public for share in plan.shares)
             assert certify(plan).holds
@@ -164,7 +180,9 @@ def test_the_age_of_17_or_18_moves_a_count_by_its_noise_alone():
 @pytest.mark.usefixtures("folder")
 def test_under_add_remove_the_number_is_private_and_cannot_be_promised():
     assert not is_public("people.parquet", neighbors="add-remove")
-    with pytest.raises(InvalidParameter, match="size: under add-remove the number of units is private"):
+    with pytest.raises(
+        InvalidParameter, match="size: under add-remove the number of units is private"
+    ):
         policy("people.parquet", neighbors="add-remove", size="public")
     with pytest.raises(InvalidParameter, match=r"size.*public.*got 'private'"):
         policy("people.parquet", size="private")
@@ -174,9 +192,12 @@ def test_the_promise_of_a_size_is_kept_in_the_ledger_and_an_older_ledger_keeps_i
     view = "SELECT * FROM 'people.parquet' WHERE age >= 18"
     with Study(policy(view), ledger=folder / "l") as study:
         study.sql("SELECT avg(age) FROM data", epsilon=1).release()
-    with pytest.raises(InvalidParameter, match="promise what the ledger was created with: no size; set it back"):
+    with pytest.raises(
+        InvalidParameter, match="promise what the ledger was created with: no size; set it back"
+    ):
         Study(policy(view, size="public"), ledger=folder / "l")
-    with Ledger.open(folder / "old", new=True) as ledger:  # as it was before there was a size to promise
+    # as it was before there was a size to promise
+    with Ledger.open(folder / "old", new=True) as ledger:
         promise = {name: value for name, value in policy(view).promise.items() if name != "size"}
         ledger.create("study", 10**6, promise=promise)
         ledger.spend("one", "q", 1, study="study")
@@ -188,9 +209,14 @@ def test_the_promise_of_a_size_is_kept_in_the_ledger_and_an_older_ledger_keeps_i
 def test_check_and_init_say_whether_the_number_is_public_and_why(folder):
     flags = ["--bounds", "age=0:120", "--epsilon", "1"]
     discreet("init", "people.duckdb#adults", *flags, "-o", "view.toml", cwd=folder)
-    discreet("init", "people.duckdb#people", *flags, "-o", "table.toml", "--another-budget", cwd=folder)
+    discreet(
+        "init", "people.duckdb#people", *flags, "-o", "table.toml", "--another-budget", cwd=folder
+    )
     view, table = ((folder / name).read_text() for name in ("view.toml", "table.toml"))
-    assert "rows are replaced; their number is private: the source is a view, and its filter decides it" in view
+    assert (
+        "rows are replaced; their number is private: the source is a view, and its filter"
+        " decides it" in view
+    )
     assert '# size     = "public"' in view
     assert "the number of rows is public" in table
     assert "# size" not in table
@@ -214,7 +240,9 @@ def tables(postgres):
 
         run.source = lambda name: f"{postgres}#{schema}.{name}"
         yield run
-        connection.execute(f"DROP SCHEMA {schema} CASCADE; DROP FOREIGN DATA WRAPPER IF EXISTS {schema} CASCADE")
+        connection.execute(
+            f"DROP SCHEMA {schema} CASCADE; DROP FOREIGN DATA WRAPPER IF EXISTS {schema} CASCADE"
+        )
 
 
 def test_on_postgresql_only_a_table_has_a_public_size(tables):
@@ -226,9 +254,16 @@ def test_on_postgresql_only_a_table_has_a_public_size(tables):
         CREATE TABLE grown PARTITION OF visits FOR VALUES FROM (18) TO (200) PARTITION BY RANGE (age);
         CREATE TABLE family (age float8);
         CREATE TABLE minors (CHECK (age < 18)) INHERITS (family)""")
-    chosen = {name: engine_of(tables.source(name)).chosen for name in ("people", "visits", "family", "young", "minors")}
-    for part in ("young", "minors"):  # a partition, and one of the old kind, as extensions have them
-        assert chosen.pop(part) == "the source is a part of another table, and a rule of that table may decide it"
+    chosen = {
+        name: engine_of(tables.source(name)).chosen
+        for name in ("people", "visits", "family", "young", "minors")
+    }
+    # a partition, and one of the old kind, as extensions have them
+    for part in ("young", "minors"):
+        assert (
+            chosen.pop(part)
+            == "the source is a part of another table, and a rule of that table may decide it"
+        )
     assert set(chosen.values()) == {""}
     for name in ("adults", "stored"):
         assert "view, and its filter decides it" in engine_of(tables.source(name)).chosen
@@ -238,7 +273,9 @@ def test_on_postgresql_only_a_table_has_a_public_size(tables):
 
 
 def test_on_postgresql_a_foreign_table_makes_the_size_private_also_as_a_part(tables, postgres):
-    """A foreign table needs another server to be read, so that what is asked of the catalogue is asked here."""
+    """A foreign table needs another server to be read, so that what is asked of the catalogue is
+    asked here.
+    """
     schema = tables.source("").rpartition("#")[2].rstrip(".")
     tables(f"""
         CREATE TABLE visits (age float8) PARTITION BY RANGE (age);
@@ -262,7 +299,9 @@ def test_on_postgresql_a_foreign_table_makes_the_size_private_also_as_a_part(tab
         assert chosen("lone") == by_filter("a foreign table")
 
 
-def test_a_table_whose_rows_another_rule_decides_than_before_is_refused_before_anything_is_spent(tables, tmp_path):
+def test_a_table_whose_rows_another_rule_decides_than_before_is_refused_before_anything_is_spent(
+    tables, tmp_path
+):
     tables("CREATE TABLE visits (age float8) PARTITION BY RANGE (age)")
     with Study(policy(tables.source("people")), ledger=tmp_path / "l") as study:
         plan = study.sql("SELECT sum(age) FROM data", epsilon=1)
@@ -274,12 +313,18 @@ def test_a_table_whose_rows_another_rule_decides_than_before_is_refused_before_a
 
 @pytest.mark.spark
 def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, folder):
-    spark.createDataFrame([(17.5,), (40.0,)], "age double").write.mode("overwrite").saveAsTable("people_58")
+    spark.createDataFrame([(17.5,), (40.0,)], "age double").write.mode("overwrite").saveAsTable(
+        "people_58"
+    )
     spark.table("people_58").write.parquet(str(folder / "written.parquet"))
-    spark.sql("CREATE OR REPLACE TEMPORARY VIEW adults_58 AS SELECT * FROM people_58 WHERE age >= 18")
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW adults_58 AS SELECT * FROM people_58 WHERE age >= 18"
+    )
     spark.sql("CREATE OR REPLACE VIEW kept_58 AS SELECT * FROM people_58 WHERE age >= 18")
     (folder / "t.csv").write_text("17.5\n")
-    spark.sql(f"CREATE TABLE IF NOT EXISTS lines_58 (age double) USING csv LOCATION '{folder}/t.csv'")
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS lines_58 (age double) USING csv LOCATION '{folder}/t.csv'"
+    )
     try:
         assert is_public("spark:people_58")
         assert is_public(f"spark:{folder}/written.parquet")
@@ -288,18 +333,28 @@ def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, f
         assert not is_public(f"spark:{folder}/parts/year=2024/a.parquet")
         (folder / "link.parquet").symlink_to(folder / "parts" / "year=2024" / "a.parquet")
         (folder / "links.parquet").mkdir()
-        (folder / "links.parquet" / "b.parquet").symlink_to(folder / "parts" / "year=2024" / "a.parquet")
+        (folder / "links.parquet" / "b.parquet").symlink_to(
+            folder / "parts" / "year=2024" / "a.parquet"
+        )
         for name in ("link.parquet", "links.parquet"):
             assert not is_public(f"spark:{folder}/{name}"), name
         (folder / "twice.parquet").mkdir()
         for name in ("a.parquet", "b.parquet"):
             (folder / "twice.parquet" / name).hardlink_to(folder / "people.parquet")
-        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and a\.parquet and b\.parquet"):
+        with pytest.raises(
+            InvalidParameter,
+            match=r"a file must be in the source once, and a\.parquet and b\.parquet",
+        ):
             engine_of(f"spark:{folder}/twice.parquet")
         assert not is_public(spark.table("people_58"))
         assert is_public("spark:kept_58", size="public")
     finally:
-        for kind, name in (("VIEW", "adults_58"), ("VIEW", "kept_58"), ("TABLE", "people_58"), ("TABLE", "lines_58")):
+        for kind, name in (
+            ("VIEW", "adults_58"),
+            ("VIEW", "kept_58"),
+            ("TABLE", "people_58"),
+            ("TABLE", "lines_58"),
+        ):
             spark.sql(f"DROP {kind} IF EXISTS {name}")
 
 
@@ -307,9 +362,17 @@ def test_on_spark_only_a_table_and_a_folder_of_files_have_a_public_size(spark, f
 def test_a_relative_path_of_spark_is_a_part_within_the_folder_of_a_part(spark, folder):
     """The folder in which Spark was started is in the whole paths of the files alone."""
     shutil.copytree(folder / "parts", folder / "whole.parquet")
-    part, whole = (spark.read.parquet(f"{folder}/{name}") for name in ("parts/year=2024/a.parquet", "whole.parquet"))
+    part, whole = (
+        spark.read.parquet(f"{folder}/{name}")
+        for name in ("parts/year=2024/a.parquet", "whole.parquet")
+    )
     for name in ("a.parquet", "./a.parquet", "*.parquet", "../year=2024/a.parquet"):
         assert _begins_in_part(name, part), name
-    for name in ("whole.parquet", "./whole.parquet/", "wh*.parquet", f"{folder.name}/whole.parquet"):
+    for name in (
+        "whole.parquet",
+        "./whole.parquet/",
+        "wh*.parquet",
+        f"{folder.name}/whole.parquet",
+    ):
         assert not _begins_in_part(name, whole), name
     assert not _begins_in_part("people.parquet", spark.read.parquet(f"{folder}/people.parquet"))

@@ -1,7 +1,9 @@
-"""TRUST 32 in bytes: requests that a proxy and a server may read differently, and hosts that are not this one.
+"""TRUST 32 in bytes: requests that a proxy and a server may read differently, and hosts that are
+not this one.
 
-Each request is written by hand on a real connection. A second request hides behind the first; if the server took the
-first to end where the attacker says, it would answer the second, whose path is known here.
+Each request is written by hand on a real connection. A second request hides behind the first; if
+the server took the first to end where the attacker says, it would answer the second, whose path is
+known here.
 """
 
 import contextlib
@@ -47,7 +49,9 @@ def statuses(told: bytes) -> list[int]:
 
 
 def exchange(port: int, sent: bytes, *last: int) -> bytes:
-    """What comes back until the server closes, or after statuses that end with `last`, and then for a moment more."""
+    """What comes back until the server closes, or after statuses that end with `last`, and then for
+    a moment more.
+    """
     told = b""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(sent)
@@ -63,7 +67,9 @@ def exchange(port: int, sent: bytes, *last: int) -> bytes:
             return told
 
 
-def post(*headers: bytes, after: bytes = b"", version: bytes = b"1.1", path: bytes = b"/plan") -> bytes:
+def post(
+    *headers: bytes, after: bytes = b"", version: bytes = b"1.1", path: bytes = b"/plan"
+) -> bytes:
     lines = [b"POST " + path + b" HTTP/" + version, b"host: localhost", *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + after
 
@@ -74,7 +80,10 @@ AMBIGUOUS: dict[str, tuple[int, bytes]] = {
     "chunks and length": (411, post(CHUNKED, b"content-length: 5", after=b"0\r\n\r\n" + HIDDEN)),
     "chunks alone": (411, post(CHUNKED, after=b"0\r\n\r\n" + HIDDEN)),
     "chunks in HTTP/1.0": (411, post(CHUNKED, after=b"0\r\n\r\n" + HIDDEN, version=b"1.0")),
-    "chunks over a fold": (400, post(b"transfer-encoding:\r\n chunked", after=b"0\r\n\r\n" + HIDDEN)),
+    "chunks over a fold": (
+        400,
+        post(b"transfer-encoding:\r\n chunked", after=b"0\r\n\r\n" + HIDDEN),
+    ),
     "two kinds of chunks": (400, post(b"transfer-encoding: chunked, identity", after=HIDDEN)),
     "chunks twice": (400, post(CHUNKED, CHUNKED, after=b"0\r\n\r\n" + HIDDEN)),
     "nearly chunks": (400, post(b"transfer-encoding: xchunked", after=HIDDEN)),
@@ -102,12 +111,30 @@ AMBIGUOUS: dict[str, tuple[int, bytes]] = {
     "another version": (400, post(version=b"3.0", after=HIDDEN)),
     "a version of its own": (400, post(version=b"1.1.1", after=HIDDEN)),
     "no host": (400, b"GET /healthz HTTP/1.1\r\n\r\n" + HIDDEN),
-    "two hosts": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n" + HIDDEN),
-    "two tokens": (400, post(b"authorization: Bearer a", b"authorization: Bearer b", path=b"/release")),
-    "one token twice": (400, post(b"authorization: Bearer a", b"Authorization: Bearer a", after=HIDDEN)),
-    "two types": (400, post(b"content-type: text/plain", b"content-type: application/json", after=HIDDEN)),
-    "a head of a megabyte": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 2**20),
-    "ten thousand headers": (400, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 10_000),
+    "two hosts": (
+        400,
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n" + HIDDEN,
+    ),
+    "two tokens": (
+        400,
+        post(b"authorization: Bearer a", b"authorization: Bearer b", path=b"/release"),
+    ),
+    "one token twice": (
+        400,
+        post(b"authorization: Bearer a", b"Authorization: Bearer a", after=HIDDEN),
+    ),
+    "two types": (
+        400,
+        post(b"content-type: text/plain", b"content-type: application/json", after=HIDDEN),
+    ),
+    "a head of a megabyte": (
+        400,
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 2**20,
+    ),
+    "ten thousand headers": (
+        400,
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 10_000,
+    ),
     "a target of 20 KB": (400, b"GET /" + b"x" * 20_000),
 }
 
@@ -127,7 +154,10 @@ def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(site, p
 
 def test_a_second_request_on_a_connection_is_read_as_strictly(port):
     clear = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    for sent in (clear + clear.replace(b"\r\n", b"\n"), clear + post(b"content-length: 0, 0", after=HIDDEN)):
+    for sent in (
+        clear + clear.replace(b"\r\n", b"\n"),
+        clear + post(b"content-length: 0, 0", after=HIDDEN),
+    ):
         assert statuses(exchange(port, sent)) == [200, 400]
     assert statuses(exchange(port, 3 * clear)) == [200, 200, 200]
 
@@ -136,18 +166,29 @@ def test_a_head_in_single_bytes_is_read_as_one(port):
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(10)
-        for byte in b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nx: a\tb\r\n\r\n":
+        for (
+            byte
+        ) in b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nx: a\tb\r\n\r\n":
             connection.sendall(bytes([byte]))
         assert statuses(connection.recv(65_536)) == [200]
 
 
 ELSEWHERE: dict[str, tuple[int, bytes]] = {
     "another host": (421, b"GET /studies/ HTTP/1.1\r\nhost: evil.example\r\n\r\n"),
-    "a host that ends alike": (421, b"GET /healthz HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n"),
-    "a host with a name in it": (421, b"GET /healthz HTTP/1.1\r\nhost: localhost@evil.example\r\n\r\n"),
+    "a host that ends alike": (
+        421,
+        b"GET /healthz HTTP/1.1\r\nhost: localhost.evil.example\r\n\r\n",
+    ),
+    "a host with a name in it": (
+        421,
+        b"GET /healthz HTTP/1.1\r\nhost: localhost@evil.example\r\n\r\n",
+    ),
     "an empty host": (421, b"GET /healthz HTTP/1.1\r\nhost:\r\n\r\n"),
     "no host in HTTP/1.0": (421, b"GET /healthz HTTP/1.0\r\n\r\n"),
-    "an address with a host": (400, b"GET http://evil.example/studies HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+    "an address with a host": (
+        400,
+        b"GET http://evil.example/studies HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    ),
     "two slashes": (404, b"GET //evil.example/ HTTP/1.1\r\nhost: localhost\r\n\r\n"),
     "a slash too many": (404, b"GET /studies/ HTTP/1.1\r\nhost: localhost\r\n\r\n"),
     "a slash too few": (404, b"GET /page HTTP/1.1\r\nhost: localhost\r\n\r\n"),
@@ -169,30 +210,45 @@ def test_nothing_leads_to_another_host(port, name):
     "host", ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8000", "[::1]:8000", "localhost."]
 )
 def test_this_machine_has_names(port, host):
-    assert statuses(exchange(port, f"GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n".encode(), 200)) == [200]
+    assert statuses(
+        exchange(port, f"GET /healthz HTTP/1.1\r\nhost: {host}\r\n\r\n".encode(), 200)
+    ) == [200]
 
 
 def test_the_custodian_allows_a_name():
     with folder_in_memory() as folder, served(folder) as site:
         app = application({"people": site.study}, site.access, None, hosts={"data.example.org"})  # type: ignore[arg-type]
         site.app = app
-        for host, status in (("data.example.org", 200), ("Data.Example.org:443", 200), ("localhost", 421)):
+        for host, status in (
+            ("data.example.org", 200),
+            ("Data.Example.org:443", 200),
+            ("localhost", 421),
+        ):
             assert site.client().get("/healthz", headers={"host": host}).status_code == status
 
 
 def test_what_is_unusual_and_clear_is_served(site, port):
     """HTTP/1.0, requests in a row, and a client that waits to be told to go on."""
-    assert statuses(exchange(port, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n", 200)) == [200]
+    assert statuses(exchange(port, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n", 200)) == [
+        200
+    ]
     assert statuses(exchange(port, HIDDEN * 5, *[200] * 5)) == [200] * 5
     assert statuses(exchange(port, post(b"Content-Length:0") + HIDDEN, 401, 200)) == [401, 200]
     question = json.dumps(body(request_id=None)).encode()
-    told = [b"content-type: application/json", b"authorization: Bearer " + site.tokens["ann"].encode()]
+    told = [
+        b"content-type: application/json",
+        b"authorization: Bearer " + site.tokens["ann"].encode(),
+    ]
     sized = b"content-length: %d" % len(question)
-    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN, 200, 200)) == [200, 200]
+    assert statuses(exchange(port, post(sized, *told, after=question) + HIDDEN, 200, 200)) == [
+        200,
+        200,
+    ]
     waiting = post(sized, *told, b"expect: 100-continue")
     assert statuses(exchange(port, waiting, 100)) == [100]
     assert statuses(exchange(port, waiting + question, 200)) in ([100, 200], [200])
-    assert statuses(exchange(port, post(sized, b"expect: 100-continue"), 401)) == [401]  # nothing is waited for
+    # nothing is waited for
+    assert statuses(exchange(port, post(sized, b"expect: 100-continue"), 401)) == [401]
 
 
 def test_a_client_that_leaves_is_no_failure(port, caplog):
@@ -201,7 +257,9 @@ def test_a_client_that_leaves_is_no_failure(port, caplog):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(sent)
     assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
-    assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+    assert not [
+        record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR
+    ]
 
 
 # A database that is killed.
@@ -233,16 +291,27 @@ def test_a_killed_database_is_one_line_and_one_answer(server_place):
     ledger.create("people", 1, promise=policy.promise)
     with folder_in_memory() as folder:
         study = Study(policy, ledger=ledger, name="people")
-        access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")
+        access, requests = (
+            Access(folder / "discreet.access", new=True),
+            Requests(folder / "discreet.requests"),
+        )
         tokens = {"cleo": str(access.permit("cleo", role="custodian", study=study_key(study)))}
         app = application({"people": study}, access, requests, limits=QUICK)
         site = Served(app, study, access, folder, tokens, None)  # type: ignore[arg-type]
-        with running(site) as url, logged(said), httpx.Client(base_url=url, headers=site.headers("cleo")) as client:
+        with (
+            running(site) as url,
+            logged(said),
+            httpx.Client(base_url=url, headers=site.headers("cleo")) as client,
+        ):
             assert client.post("/release", json=body()).status_code == 200
-            for path, sent in (("/studies", None), ("/plan", body(request_id=None)), ("/release", body(epsilon="0.2"))):
+            for path, sent in (
+                ("/studies", None),
+                ("/plan", body(request_id=None)),
+                ("/release", body(epsilon="0.2")),
+            ):
                 server_place.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
-                    "AND datname = current_database()"
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <>"
+                    " pg_backend_pid() AND datname = current_database()"
                 )
                 failed = client.get(path) if sent is None else client.post(path, json=sent)
                 assert (failed.status_code, failed.json()) == (503, FAILURE.body)

@@ -1,4 +1,6 @@
-"""TRUST 37 for tables in memory: no cell changes how another row is read, or whether a question is answered."""
+"""TRUST 37 for tables in memory: no cell changes how another row is read, or whether a question is
+answered.
+"""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -87,7 +89,9 @@ def question(column: pd.Series) -> list:
     """All that a reader sees of a sum, but for its noise: what the plan says, or the refusal."""
     frame = pd.DataFrame({"x": column, "n": range(len(column))})
     policy = Policy(source=frame, epsilon=10, columns={"x": {"bounds": (0, 10)}})
-    plan = Study(policy, ledger=Paper(10)).sql("SELECT sum(x), count(x), avg(x) FROM data", epsilon=1)
+    plan = Study(policy, ledger=Paper(10)).sql(
+        "SELECT sum(x), count(x), avg(x) FROM data", epsilon=1
+    )
     plan.release()
     return [(line.sensitivity, line.scale, line.step) for line in plan.lines]
 
@@ -113,7 +117,9 @@ def test_an_object_in_a_frame_changes_nothing_for_the_others(item, kind):
 def test_a_frame_of_objects_is_read_as_a_file_would_be():
     """The same numbers whether they are written as text or not; what is no number is missing."""
     cells = pd.Series([1, 2.5, "3", Decimal("4.5"), "x", None, True], dtype=object)
-    study_of = Policy(source=pd.DataFrame({"x": cells}), epsilon=10, columns={"x": {"bounds": (0, 10)}})
+    study_of = Policy(
+        source=pd.DataFrame({"x": cells}), epsilon=10, columns={"x": {"bounds": (0, 10)}}
+    )
     assert "x" in study_of.columns
     assert DuckDB(pd.DataFrame({"x": cells})).schema()["x"].kind == "text"
 
@@ -123,16 +129,22 @@ def test_a_frame_of_objects_is_read_as_a_file_would_be():
 def test_no_time_is_too_far(unit, zone):
     """The ends of 64 bits, in every unit; with a zone DuckDB would multiply them."""
     values = [2**62, -(2**62), 2**63 - 1, -(2**63), 0, None]
-    table = pa.table({"x": pa.array(values, pa.int64()).cast(pa.timestamp(unit, zone)), "n": [1] * 6})
+    table = pa.table(
+        {"x": pa.array(values, pa.int64()).cast(pa.timestamp(unit, zone)), "n": [1] * 6}
+    )
     engine = DuckDB(table)
     assert engine.fetch(Request((Rows(),))).reveal() == [[6]]
     assert engine.fetch(Request((Rows(),), unit="x", max_rows=1)).reveal()[0][0] >= 1
 
 
 def test_a_time_in_milliseconds_of_a_parquet_file_is_refused_by_its_type(tmp_path):
-    """DuckDB fails in the middle of a statement where one is too far: whatever the rows hold, it is not read."""
+    """DuckDB fails in the middle of a statement where one is too far: whatever the rows hold, it is
+    not read.
+    """
     for values in ([0, 1], [0, 2**62]):
-        table = pa.table({"when": pa.array(values, pa.int64()).cast(pa.timestamp("ms")), "n": [1, 2]})
+        table = pa.table(
+            {"when": pa.array(values, pa.int64()).cast(pa.timestamp("ms")), "n": [1, 2]}
+        )
         pq.write_table(table, tmp_path / "rows.parquet")
         engine = DuckDB(str(tmp_path / "rows.parquet"))
         assert list(engine.schema()) == ["n"]
@@ -144,16 +156,29 @@ def test_a_time_in_milliseconds_of_a_parquet_file_is_refused_by_its_type(tmp_pat
 @pytest.mark.parametrize("writer", ["pyarrow", "polars"])
 @pytest.mark.parametrize("source", ["file", "select", "relation"])
 def test_the_smallest_and_largest_value_of_a_parquet_file_decide_nothing(tmp_path, writer, source):
-    """They leave NaN out, and DuckDB would take it that there is none: one row would change what all NaN are."""
+    """They leave NaN out, and DuckDB would take it that there is none: one row would change what
+    all NaN are.
+    """
     path = tmp_path / "people.parquet"
     for value in (1.0, 0.0, float("inf"), None):
         table = pa.table({"age": pa.array([1.0, 1.0, value, *[float("nan")] * 50], pa.float64())})
-        pq.write_table(table, path) if writer == "pyarrow" else pl.from_arrow(table).write_parquet(path)
+        (
+            pq.write_table(table, path)
+            if writer == "pyarrow"
+            else pl.from_arrow(table).write_parquet(path)
+        )
         select = f"SELECT * FROM '{path}'"  # noqa: S608
-        engine = DuckDB({"file": str(path), "select": select, "relation": duckdb.sql(select).materialize()}[source])
+        engine = DuckDB(
+            {"file": str(path), "select": select, "relation": duckdb.sql(select).materialize()}[
+                source
+            ]
+        )
         age = Column("age", "number")
         on_grid = OnGrid(age, ValueGrid(exponent=0, lower=0, upper=100, exact=True), None)
-        counted = [[2 + (value is not None)], [2 + (0 if value is None else min(100, int(min(value, 100))))]]
+        counted = [
+            [2 + (value is not None)],
+            [2 + (0 if value is None else min(100, int(min(value, 100))))],
+        ]
         measures = (Rows(age), Total(on_grid))
         assert engine.fetch(Request(measures)).reveal() == counted
         assert engine.fetch(Request((Rows(Missing(age)),))).reveal() == [[53 - counted[0][0]]]
@@ -179,8 +204,12 @@ def test_times_in_milliseconds_that_polars_writes_are_not_read_either(tmp_path, 
 
 
 def texts(column) -> dict:
-    """What DuckDB has of a column of a frame: each text and how often it is there, and how many rows there are."""
-    engine = DuckDB(pd.DataFrame({"x": column}) if isinstance(column, pd.Series) else pa.table({"x": column}))
+    """What DuckDB has of a column of a frame: each text and how often it is there, and how many
+    rows there are.
+    """
+    engine = DuckDB(
+        pd.DataFrame({"x": column}) if isinstance(column, pd.Series) else pa.table({"x": column})
+    )
     found = engine.discover(Column("x", "text"), None, 1).reveal()
     assert engine.fetch(Request((Rows(),))).reveal() == [[len(column)]]
     assert engine.fetch(Request((Rows(Missing(Column("x", "text"))),))).reveal() == [
@@ -201,15 +230,37 @@ def test_scalars_of_numpy_are_read_as_those_of_python():
         "2024-02-29 00:00:00": np.datetime64("2024-02-29"),
         "2024-02-29 12:00:00.123456": np.datetime64("2024-02-29T12:00:00.123456789"),
     }
-    missing = [pd.NaT, pd.NA, np.datetime64("NaT"), np.datetime64("NaT", "D"), np.float64("nan"), Decimal("NaN")]
-    missing += [Decimal("sNaN"), np.timedelta64(5, "s"), np.complex128(1), np.bytes_(b"a"), np.array([1]), np.ma.masked]
-    missing += [np.datetime64(10**6, "Y"), np.datetime64(2**62, "ms"), Hostile(), HostileText("a"), HostileNumber(1)]
+    missing = [
+        pd.NaT,
+        pd.NA,
+        np.datetime64("NaT"),
+        np.datetime64("NaT", "D"),
+        np.float64("nan"),
+        Decimal("NaN"),
+    ]
+    missing += [
+        Decimal("sNaN"),
+        np.timedelta64(5, "s"),
+        np.complex128(1),
+        np.bytes_(b"a"),
+        np.array([1]),
+        np.ma.masked,
+    ]
+    missing += [
+        np.datetime64(10**6, "Y"),
+        np.datetime64(2**62, "ms"),
+        Hostile(),
+        HostileText("a"),
+        HostileNumber(1),
+    ]
     column = pd.Series([*items.values(), *missing], dtype=object)
     assert texts(column) == dict.fromkeys(items, 1)
 
 
 def unchecked(kind, unscaled):
-    """Decimals of which Arrow does not check that they fit their type, as after a cast that is not safe."""
+    """Decimals of which Arrow does not check that they fit their type, as after a cast that is not
+    safe.
+    """
     size = kind.bit_width // 8
     raw = b"".join(number.to_bytes(size, "little", signed=True) for number in unscaled)
     return pa.Array.from_buffers(kind, len(unscaled), [None, pa.py_buffer(raw)])
@@ -228,8 +279,12 @@ def unchecked(kind, unscaled):
     ids=str,
 )
 @pytest.mark.parametrize("source", ["frame", "polars", "parquet", "relation"])
-def test_a_decimal_beyond_its_type_is_missing_and_no_value_of_another_row(tmp_path, source, kind, odd):
-    """DuckDB left the value of the row 2,048 rows before it in its place, or failed at −2¹²⁷, which ended its work."""
+def test_a_decimal_beyond_its_type_is_missing_and_no_value_of_another_row(
+    tmp_path, source, kind, odd
+):
+    """DuckDB left the value of the row 2,048 rows before it in its place, or failed at −2¹²⁷, which
+    ended its work.
+    """
     table = pa.table({"d": unchecked(kind, [5] * 2048 + [odd] * 3 + [-5])})
     if source == "polars" and kind.bit_width != 128:
         pytest.skip("polars has one size of decimals")
@@ -251,12 +306,17 @@ def test_a_decimal_beyond_its_type_is_missing_and_no_value_of_another_row(tmp_pa
 
 
 def wide(path, digits, odd):
-    """A Parquet file whose decimals of some digits have 16 bytes, as some writers make them; one value is odd."""
-    rows = pa.table({"d": pa.array(map(Decimal, (5, odd, 7)), pa.decimal128(38, 0)), "n": [1, 2, 3]})
+    """A Parquet file whose decimals of some digits have 16 bytes, as some writers make them; one
+    value is odd.
+    """
+    rows = pa.table(
+        {"d": pa.array(map(Decimal, (5, odd, 7)), pa.decimal128(38, 0)), "n": [1, 2, 3]}
+    )
     pq.write_table(rows, path, store_schema=False, write_statistics=False, use_dictionary=["n"])
     raw = path.read_bytes()
     start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    footer = raw[start:-8].replace(bytes([0x15, 2 * 38]), bytes([0x15, 2 * digits]))  # the precision, as Thrift has it
+    # the precision, as Thrift has it
+    footer = raw[start:-8].replace(bytes([0x15, 2 * 38]), bytes([0x15, 2 * digits]))
     path.write_bytes(raw[:start] + footer + raw[-8:])
     assert pq.read_schema(path).field("d").type == pa.decimal128(digits, 0)
     return str(path)
@@ -306,7 +366,9 @@ def test_long_decimals_that_spark_did_not_write_are_refused_by_their_type(spark,
         assert engine.fetch(Request((Rows(),))).reveal() == [[1 if "own" in file else 3]]
 
 
-BAD = pa.Array.from_buffers(pa.string(), 3, pa.array([b"ok", b"\xff\xfe", b"caf\xc3"], pa.binary()).buffers())
+BAD = pa.Array.from_buffers(
+    pa.string(), 3, pa.array([b"ok", b"\xff\xfe", b"caf\xc3"], pa.binary()).buffers()
+)
 
 
 @pytest.mark.parametrize(
@@ -387,7 +449,10 @@ def test_a_column_of_an_odd_type_is_refused_by_its_type_if_it_is_used_and_else_n
     engine = DuckDB(table, Layout(("n",)))
     assert list(engine.schema()) == ["n"]
     assert engine.fetch(Request((Rows(),), unit="n", max_rows=1)).reveal() == [[2]]
-    with pytest.raises(InvalidParameter, match=rf"^the column 'x' exists, and must be a number.*: its type is {kind}"):
+    with pytest.raises(
+        InvalidParameter,
+        match=rf"^the column 'x' exists, and must be a number.*: its type is {kind}",
+    ):
         DuckDB(table, Layout(("X", "n")))
 
 
@@ -398,11 +463,15 @@ def test_half_floats_are_numbers():
         pl.DataFrame({"x": pl.Series([1.5, None]).cast(pl.Float16)}),
     ):
         assert DuckDB(table).schema()["x"].kind == "number"
-        assert DuckDB(table).fetch(Request((Rows(Missing(Column("x", "number"))),))).reveal() == [[1]]
+        assert DuckDB(table).fetch(Request((Rows(Missing(Column("x", "number"))),))).reveal() == [
+            [1]
+        ]
 
 
 def test_a_file_without_a_column_that_can_be_read_is_refused(tmp_path):
     times = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("ms"))
     pq.write_table(pa.table({"when": times, "more": [[1], [2]]}), tmp_path / "rows.parquet")
-    with pytest.raises(InvalidParameter, match=r"must have a column that can be read; 'when': .*microseconds"):
+    with pytest.raises(
+        InvalidParameter, match=r"must have a column that can be read; 'when': .*microseconds"
+    ):
         DuckDB(str(tmp_path / "rows.parquet"))

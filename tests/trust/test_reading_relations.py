@@ -1,5 +1,5 @@
-"""TRUST 37 for what DuckDB reads by itself: a relation, a view or a SELECT never lets it tell types from rows, and a
-file that was replaced after it was opened is refused before anything is spent.
+"""TRUST 37 for what DuckDB reads by itself: a relation, a view or a SELECT never lets it tell types
+from rows, and a file that was replaced after it was opened is refused before anything is spent.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +65,9 @@ def test_a_relation_reads_tables_alone(query):
     frame, table_ = pd.DataFrame({"a": ["1", None]}), pa.table({"a": [1]})
     with duckdb.connect() as connection:
         relation = connection.sql(query)
-        with pytest.raises(InvalidParameter, match=r"give the file.*as the source, or call materialize\(\)"):
+        with pytest.raises(
+            InvalidParameter, match=r"give the file.*as the source, or call materialize\(\)"
+        ):
             DuckDB(relation)
         assert opened(relation.materialize(), connection, Layout(), []).rows.fetchall()
     assert (len(frame), len(table_)) == (2, 1)
@@ -83,19 +85,28 @@ def test_a_relation_of_a_function_of_duckdb_is_no_table_either(make):
 @pytest.mark.parametrize("query", READ_FROM_TABLES)
 def test_a_relation_over_tables_is_taken(query):
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t AS SELECT i AS a FROM range(5) AS r(i); CREATE INDEX i ON t(a)")
+        connection.execute(
+            "CREATE TABLE t AS SELECT i AS a FROM range(5) AS r(i); CREATE INDEX i ON t(a)"
+        )
         assert opened(connection.sql(query), connection, Layout(), []).rows.columns
 
 
 def test_a_relation_whose_view_or_table_was_replaced_is_refused_before_anything_is_spent(folder):
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t AS SELECT i AS a FROM range(5) AS r(i); CREATE VIEW v AS FROM t")
+        connection.execute(
+            "CREATE TABLE t AS SELECT i AS a FROM range(5) AS r(i); CREATE VIEW v AS FROM t"
+        )
         columns = {"a": {"bounds": [0, 9]}}
         for version in (None, "1"):
-            policy = Policy(source=connection.sql("FROM v"), epsilon=1, columns=columns, version=version)
+            policy = Policy(
+                source=connection.sql("FROM v"), epsilon=1, columns=columns, version=version
+            )
             with discreet.Study(policy, ledger=folder / f"{version}.ledger") as study:
                 plan = study.sql("SELECT sum(a) FROM data", epsilon="0.1")
-                for view, words in (("FROM 'x.csv'", "must read tables"), ("SELECT 'x' AS a", "open the study again")):
+                for view, words in (
+                    ("FROM 'x.csv'", "must read tables"),
+                    ("SELECT 'x' AS a", "open the study again"),
+                ):
                     connection.execute(f"CREATE OR REPLACE VIEW v AS {view}")
                     with pytest.raises(InvalidParameter, match=words):
                         plan.release()
@@ -104,7 +115,9 @@ def test_a_relation_whose_view_or_table_was_replaced_is_refused_before_anything_
                 plan.release()
 
 
-@pytest.mark.parametrize("query", [query for query in READ_BY_DUCKDB if query not in {"FROM frame", "FROM table_"}])
+@pytest.mark.parametrize(
+    "query", [query for query in READ_BY_DUCKDB if query not in {"FROM frame", "FROM table_"}]
+)
 def test_a_view_of_a_duckdb_file_reads_tables_alone(query):
     with duckdb.connect("x.duckdb") as connection:
         connection.execute(f"CREATE VIEW v AS {query}; CREATE VIEW z AS FROM v")
@@ -136,18 +149,21 @@ def test_a_select_leaves_reading_to_discreet(query):
 
 
 @pytest.mark.parametrize(
-    "query", ["FROM people", "SELECT a.x FROM 'x.csv' AS a, people", "SELECT (SELECT max(x) FROM people)"]
+    "query",
+    ["FROM people", "SELECT a.x FROM 'x.csv' AS a, people", "SELECT (SELECT max(x) FROM people)"],
 )
 def test_a_variable_of_the_caller_is_no_table_of_a_select(folder, query):
     """Arrow reads CSV as well, so that the plan does not tell a table of the caller from a file."""
-    people = pa.table({"x": ["1"]})  # noqa: F841 - DuckDB would find it by its name
+    people = pa.table({"x": ["1"]})  # noqa: F841
     (folder / "x.csv").write_text("x\n1\n")
     with pytest.raises(InvalidParameter, match=r"people does not exist"):
         DuckDB(query)
 
 
 def test_a_select_over_parquet_reads_it_as_all_parquet_is_read():
-    """Texts that are no UTF-8 are missing, and times in milliseconds are not read: neither makes a question fail."""
+    """Texts that are no UTF-8 are missing, and times in milliseconds are not read: neither makes a
+    question fail.
+    """
     raw = pa.array([b"ok", b"\xff\xfe"], pa.binary())
     times = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("ms"))
     texts = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
@@ -155,7 +171,9 @@ def test_a_select_over_parquet_reads_it_as_all_parquet_is_read():
     engine = DuckDB("SELECT * FROM 'people.parquet'")
     assert list(engine.schema()) == ["name"]
     assert engine.units("name").reveal() == 1
-    with pytest.raises(InvalidParameter, match=r"the column 'seen' exists, and .*: its times are in milliseconds"):
+    with pytest.raises(
+        InvalidParameter, match=r"the column 'seen' exists, and .*: its times are in milliseconds"
+    ):
         DuckDB("SELECT seen FROM 'people.parquet'")
 
 
@@ -181,7 +199,9 @@ def test_parquet_of_other_types_is_refused_before_anything_is_spent(folder, sour
             pq.write_table(pa.table({"x": column, "n": [1, 2]}), file)
 
     write(pa.array([1, 2], pa.int32()))
-    policy = Policy(source=source, table="data", epsilon=1, columns={"x": {"bounds": [0, 9]}}, version=version)
+    policy = Policy(
+        source=source, table="data", epsilon=1, columns={"x": {"bounds": [0, 9]}}, version=version
+    )
     with discreet.Study(policy, ledger=folder / "study.ledger") as study:
         plan = study.sql("SELECT sum(x) FROM data", epsilon="0.1")
         for other in OTHERS.values():
@@ -199,7 +219,10 @@ def test_parquet_of_other_types_is_refused_before_anything_is_spent(folder, sour
 
 def test_engines_over_relations_of_one_connection_answer_at_the_same_time():
     with duckdb.connect() as connection:
-        relations = [connection.sql(f"SELECT i AS n FROM range({rows}) AS rows(i)") for rows in (7, 1000)]  # noqa: S608
+        relations = [
+            connection.sql(f"SELECT i AS n FROM range({rows}) AS rows(i)")  # noqa: S608
+            for rows in (7, 1000)
+        ]
         engines = [DuckDB(relation) for relation in relations]
 
         def asked(at: int) -> int:
@@ -221,9 +244,11 @@ def test_no_file_is_in_a_source_twice(folder, suffix):
     (folder / "two" / f"b.{suffix}").hardlink_to(folder / f"x.{suffix}")
     sources = ["one", "one/*", [f"x.{suffix}", f"./x.{suffix}"], ["two", f"x.{suffix}"]]
     if suffix != "jsonl":
-        sources.append(f"SELECT a FROM 'one/*.{suffix}'")  # noqa: S608 - the test's own file
+        sources.append(f"SELECT a FROM 'one/*.{suffix}'")  # noqa: S608
     for source in sources:
-        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and .* are the same file"):
+        with pytest.raises(
+            InvalidParameter, match=r"a file must be in the source once, and .* are the same file"
+        ):
             DuckDB(source, Layout(("a",)))
 
 
@@ -231,7 +256,11 @@ def test_two_globs_of_a_select_that_begin_with_one_file_keep_their_own_files(fol
     """The second took the place of the first: 1, 3, 3, 3 instead of 1, 2, 2."""
     for number in (1, 2, 3):
         (folder / f"a{number}.csv").write_text("n\n" + f"{number}\n" * number)
-    engine = DuckDB("SELECT TRY_CAST(n AS INT) AS n FROM 'a[12].csv' UNION ALL SELECT 10 FROM 'a[13].csv'")
+    engine = DuckDB(
+        "SELECT TRY_CAST(n AS INT) AS n FROM 'a[12].csv' UNION ALL SELECT 10 FROM 'a[13].csv'"
+    )
     n = Column("n", "number")
-    asked = [Rows(Comparison("=", n, Constant(Fraction(number), "number"))) for number in (1, 2, 3, 10)]
+    asked = [
+        Rows(Comparison("=", n, Constant(Fraction(number), "number"))) for number in (1, 2, 3, 10)
+    ]
     assert engine.fetch(Request(tuple(asked))).reveal() == [[1], [2], [0], [4]]

@@ -1,4 +1,6 @@
-"""TRUST 37: no line of CSV, TSV or JSON lines changes how another one is read; types and formats are declared."""
+"""TRUST 37: no line of CSV, TSV or JSON lines changes how another one is read; types and formats
+are declared.
+"""
 
 import contextlib
 import json
@@ -33,8 +35,19 @@ COLUMNS = {
         "map": {"n": "north", "s\u00fcd": "south"},
     },
     "n": {"type": "integer", "bounds": [0, 9]},
-    "x": {"type": "number", "bounds": [-4, 4], "decimal": ",", "thousands": ".", "trim": True, "missing_values": ["9"]},
-    "born": {"type": "date", "format": ["%d/%m/%Y", "%Y-%m-%d"], "bounds": [date(1990, 1, 1), date(2030, 1, 1)]},
+    "x": {
+        "type": "number",
+        "bounds": [-4, 4],
+        "decimal": ",",
+        "thousands": ".",
+        "trim": True,
+        "missing_values": ["9"],
+    },
+    "born": {
+        "type": "date",
+        "format": ["%d/%m/%Y", "%Y-%m-%d"],
+        "bounds": [date(1990, 1, 1), date(2030, 1, 1)],
+    },
     "well": {"type": "truth"},
 }
 LINES = 30
@@ -43,7 +56,14 @@ NAMES = ["who", *COLUMNS]
 
 def cells(at: int) -> list[str]:
     place = ["north", "south", "west", ""][at % 4]
-    return [f"p{at}", place, str(at % 11), f"{at % 7 - 3},5", f"{at % 12 + 1:02d}/12/2001", "yes" if at % 2 else "no"]
+    return [
+        f"p{at}",
+        place,
+        str(at % 11),
+        f"{at % 7 - 3},5",
+        f"{at % 12 + 1:02d}/12/2001",
+        "yes" if at % 2 else "no",
+    ]
 
 
 def written(suffix: str, lines: list[list[str]]) -> list[bytes]:
@@ -61,11 +81,22 @@ def integers(file, columns=COLUMNS):
     engine = engine_of(str(file), Layout((*columns, "who"), None, encoding))
     schema = engine.schema()
     check_schema(policy, schema)
-    place, n, x, born, well = (column_under(name, policy.columns[name], schema[name]) for name in columns)
+    place, n, x, born, well = (
+        column_under(name, policy.columns[name], schema[name]) for name in columns
+    )
     first = Comparison("=", Part("day", born), Constant(Fraction(1), "number"))
     whole = OnGrid(n, ValueGrid(exponent=0, lower=0, upper=9, exact=True), 5)
     real = OnGrid(x, ValueGrid(exponent=-1, lower=-8, upper=8, exact=False), None)
-    measures = (Rows(), Rows(first), Rows(well), Rows(born), Total(whole), Total(real), Squares(real), Present(real))
+    measures = (
+        Rows(),
+        Rows(first),
+        Rows(well),
+        Rows(born),
+        Total(whole),
+        Total(real),
+        Squares(real),
+        Present(real),
+    )
     groups = (Group("place", place, ("north", "south"), "elsewhere"),)
     return dict(schema), engine.fetch(Request(measures, groups)).reveal()
 
@@ -132,7 +163,9 @@ def without_a_line(tmp_path_factory):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
 @settings(max_examples=25, deadline=None)
 @given(at=st.sampled_from([0, 1, 15, LINES - 1]), line=TEXTS)
-def test_any_line_replaced_by_any_text_moves_an_answer_by_at_most_one_row(suffix, at, line, without_a_line):
+def test_any_line_replaced_by_any_text_moves_an_answer_by_at_most_one_row(
+    suffix, at, line, without_a_line
+):
     check(suffix, at, line, without_a_line)
 
 
@@ -152,7 +185,8 @@ def check(suffix, at, line, without_a_line):
         here, refusal = integers(file), ""
     except InvalidParameter as error:
         here, refusal = (schema, found), str(error)
-    # the one refusal that a line may cause, when the file is opened, and only by quotes or carriage returns
+    # the one refusal that a line may cause, when the file is opened, and only by quotes or carriage
+    # returns
     assert not refusal or "so that a line could" in refusal
     assert not refusal or b"\r" in line or (b'"' in line and suffix != ".jsonl")
     assert here[0] == schema
@@ -166,8 +200,13 @@ def test_the_date_of_the_last_row_does_not_change_what_a_day_is(tmp_path):
         days = [f"{at % 12 + 1:02d}/{1 if at % 12 else 12:02d}/2001" for at in range(1000)]
         (tmp_path / "people.csv").write_text("born\n" + "\n".join([*days, last]) + "\n")
         columns = {"born": {"type": "date", "format": "%m/%d/%Y"}}
-        policy = Policy(source=str(tmp_path / "people.csv"), epsilon=1, version="1", columns=columns)
-        with discreet.Study(policy, ledger=tmp_path / f"{last.replace('/', '')}.ledger") as study, without_noise():
+        policy = Policy(
+            source=str(tmp_path / "people.csv"), epsilon=1, version="1", columns=columns
+        )
+        with (
+            discreet.Study(policy, ledger=tmp_path / f"{last.replace('/', '')}.ledger") as study,
+            without_noise(),
+        ):
             question = "SELECT count(*) AS n FROM people WHERE day(born) = 1"
             return study.sql(question, epsilon="0.5").release()["n"][0]
 
@@ -177,7 +216,10 @@ def test_the_date_of_the_last_row_does_not_change_what_a_day_is(tmp_path):
 def test_a_cell_changes_neither_the_types_nor_what_is_refused(tmp_path):
     for name, lines in {
         "people.csv": ["born,n", "2001-12-01,3", "never,x"],
-        "people.jsonl": ['{"born": "2001-12-01", "n": 3}', '{"born": {"a": [1]}, "n": "x", "more": 1}'],
+        "people.jsonl": [
+            '{"born": "2001-12-01", "n": 3}',
+            '{"born": {"a": [1]}, "n": "x", "more": 1}',
+        ],
     }.items():
         columns = {"born": {"type": "date"}, "n": {"type": "integer", "bounds": [0, 9]}}
         schemas = []
@@ -202,26 +244,40 @@ def test_a_line_longer_than_a_line_may_be_is_left_out_and_no_other(tmp_path):
         rows[0] = b'{"n": "' + "é".encode() + b"x" * (length - 11) + b'"}'
         assert len(rows[0]) == length
         (tmp_path / "rows.jsonl").write_bytes(b"\n".join(rows))
-        assert engine_of(str(tmp_path / "rows.jsonl"), Layout(("n",))).units(None).reveal() == 1000 - at
+        assert (
+            engine_of(str(tmp_path / "rows.jsonl"), Layout(("n",))).units(None).reveal()
+            == 1000 - at
+        )
 
 
 @pytest.mark.parametrize("before", [b"1,2", b"1,2,3", b"", b"\xff,\xff", b"longer,lines"])
 @pytest.mark.parametrize("block", [2, 7, 12, 2**22])
-def test_a_byte_order_mark_in_a_cell_is_a_character_whatever_is_before_it(tmp_path, monkeypatch, block, before):
-    """Arrow drops a mark at the start of what it reads: a line that is left out, or is longer, moves what that is."""
+def test_a_byte_order_mark_in_a_cell_is_a_character_whatever_is_before_it(
+    tmp_path, monkeypatch, block, before
+):
+    """Arrow drops a mark at the start of what it reads: a line that is left out, or is longer,
+    moves what that is.
+    """
     monkeypatch.setattr(textfiles, "_BLOCK", block)
     file = tmp_path / "rows.csv"
-    file.write_bytes(b"\n".join([b"\xef\xbb\xbfn,m", before, *[b"\xef\xbb\xbf5,6"] * 5, b"7,8", b""]))
+    file.write_bytes(
+        b"\n".join([b"\xef\xbb\xbfn,m", before, *[b"\xef\xbb\xbf5,6"] * 5, b"7,8", b""])
+    )
     engine = engine_of(str(file), Layout(("n", "m")))
-    asked = [Comparison("=", Column("n", "text"), Constant(text, "text")) for text in ("5", "\ufeff5")]
+    asked = [
+        Comparison("=", Column("n", "text"), Constant(text, "text")) for text in ("5", "\ufeff5")
+    ]
     assert engine.fetch(Request(tuple(map(Rows, asked)))).reveal() == [[0], [5]]
 
 
 def test_lines_within_a_quoted_cell_are_no_rows_however_many_they_are(tmp_path):
-    """Several threads would each take a part of the cell for lines of the file: 5,666,688 rows, with DuckDB 2.0."""
+    """Several threads would each take a part of the cell for lines of the file: 5,666,688 rows,
+    with DuckDB 2.0.
+    """
     cell = b'4,"' + b"1,2\n" * 9_000_000 + b'"\n'
     (tmp_path / "rows.csv").write_bytes(b"a,b\n" + b"1,2\n" * 10 + cell + b"7,8\n" * 10)
-    assert engine_of(str(tmp_path / "rows.csv")).units(None).reveal() == 20  # the cell is longer than a line may be
+    # the cell is longer than a line may be
+    assert engine_of(str(tmp_path / "rows.csv")).units(None).reveal() == 20
 
 
 @pytest.mark.parametrize(
@@ -237,32 +293,46 @@ def test_lines_within_a_quoted_cell_are_no_rows_however_many_they_are(tmp_path):
     ],
 )
 @pytest.mark.parametrize("place", [0, 10, 4_999])
-def test_a_line_of_csv_that_could_hide_another_is_refused_when_the_file_is_opened(tmp_path, line, place):
+def test_a_line_of_csv_that_could_hide_another_is_refused_when_the_file_is_opened(
+    tmp_path, line, place
+):
     rows = [f'{at},"{"north" if at % 2 else "south"}",{at % 7}' for at in range(5_000)]
     rows[place] = line
     (tmp_path / "rows.csv").write_bytes(("who,place,x\n" + "\n".join(rows) + "\n").encode())
-    with pytest.raises(InvalidParameter, match=r"rows.csv has a quote .* so that a line could hide another") as caught:
+    with pytest.raises(
+        InvalidParameter, match=r"rows.csv has a quote .* so that a line could hide another"
+    ) as caught:
         engine_of(str(tmp_path / "rows.csv"))
     assert "north" not in str(caught.value)
 
 
 def test_of_two_files_that_are_taken_no_line_of_one_hides_lines_of_the_other(tmp_path):
-    """An open quote, and a quote at the end of another cell that would close it: only with both is the file whole."""
+    """An open quote, and a quote at the end of another cell that would close it: only with both is
+    the file whole.
+    """
     taken = []
     for one in ('a,"5', "a,5"):
         for other in ("c,6'2\"", "c,6"):
-            (tmp_path / "rows.csv").write_text(f"who,height\n{one}\n" + "b,6\n" * 100 + f"{other}\n")
+            (tmp_path / "rows.csv").write_text(
+                f"who,height\n{one}\n" + "b,6\n" * 100 + f"{other}\n"
+            )
             with contextlib.suppress(InvalidParameter):
-                taken.append((one, other, engine_of(str(tmp_path / "rows.csv")).units(None).reveal()))
+                taken.append(
+                    (one, other, engine_of(str(tmp_path / "rows.csv")).units(None).reveal())
+                )
     # neither of those that are taken is the other with one line changed
     assert taken == [('a,"5', "c,6'2\"", 1), ("a,5", "c,6", 102)]
 
 
-def test_a_file_that_becomes_unsound_or_has_other_columns_is_refused_before_anything_is_spent(tmp_path):
+def test_a_file_that_becomes_unsound_or_has_other_columns_is_refused_before_anything_is_spent(
+    tmp_path,
+):
     file = tmp_path / "people.csv"
     good = "age,n\n" + "1,2\n" * 50
     file.write_text(good)
-    policy = Policy(source=str(file), epsilon=1, columns={"age": {"type": "integer", "bounds": [0, 9]}})
+    policy = Policy(
+        source=str(file), epsilon=1, columns={"age": {"type": "integer", "bounds": [0, 9]}}
+    )
     with discreet.Study(policy, ledger=tmp_path / "study.ledger") as study:
         plan = study.sql("SELECT sum(age) FROM people", epsilon="0.1")
         for bad, words in (('1,"2\n', "could hide"), ("n,age\n", "open the study again")):
@@ -277,9 +347,16 @@ def test_a_file_that_becomes_unsound_or_has_other_columns_is_refused_before_anyt
 def test_another_format_is_another_question(tmp_path):
     (tmp_path / "people.csv").write_text("born\n" + "01/12/2001\n02/03/2001\n" * 20)
     texts = []
-    for options in ({"format": "%d/%m/%Y"}, {"format": "%m/%d/%Y"}, {}, {"format": ["%d/%m/%Y", "%Y-%m-%d"]}):
+    for options in (
+        {"format": "%d/%m/%Y"},
+        {"format": "%m/%d/%Y"},
+        {},
+        {"format": ["%d/%m/%Y", "%Y-%m-%d"]},
+    ):
         columns = {"born": {"type": "date", **options}}
-        policy = Policy(source=str(tmp_path / "people.csv"), epsilon=1, version="1", columns=columns)
+        policy = Policy(
+            source=str(tmp_path / "people.csv"), epsilon=1, version="1", columns=columns
+        )
         with discreet.Study(policy, ledger=tmp_path / f"{len(texts)}.ledger") as study:
             study.sql("SELECT count(born) FROM people", epsilon="0.1").release()
             texts.append(next(entry.query for entry in study.ledger.entries() if entry.query))
@@ -292,7 +369,11 @@ def test_a_select_over_csv_sees_texts_and_does_not_look_at_rows_either(tmp_path)
     for last in ("01/12/2001", "01/13/2001"):
         file.write_text("born\n" + "12/12/2001\n" * 20 + last + "\n")
         assert engine_of(f"SELECT born FROM '{file}'").schema()["born"].kind == "text"  # noqa: S608
-    for query in ("SELECT * FROM read_csv('people.csv')", "FROM 'people.json'", "SELECT * FROM read_json_auto('x')"):
+    for query in (
+        "SELECT * FROM read_csv('people.csv')",
+        "FROM 'people.json'",
+        "SELECT * FROM read_json_auto('x')",
+    ):
         with pytest.raises(InvalidParameter, match="must not say how files are read"):
             engine_of(query)
     file.write_text('born\n1\n"2\n')
@@ -318,7 +399,9 @@ def test_the_names_of_folders_are_texts(tmp_path):
     ],
 )
 def test_the_first_bytes_of_a_row_make_no_database_of_a_text_file(tmp_path, name, raw, rows):
-    """A person called Duckworth in the first line, and the file was taken for one of DuckDB and refused."""
+    """A person called Duckworth in the first line, and the file was taken for one of DuckDB and
+    refused.
+    """
     (tmp_path / name).write_bytes(raw)
     assert raw[8:12] == b"DUCK" or raw.startswith(b"SQLite format 3\0")
     assert engine_of(str(tmp_path / name), Layout(("nam",))).units(None).reveal() == rows
@@ -326,11 +409,21 @@ def test_the_first_bytes_of_a_row_make_no_database_of_a_text_file(tmp_path, name
 
 
 @pytest.mark.parametrize("block", [2, 7, 12, 2**22])
-def test_a_byte_order_mark_at_the_start_of_a_line_of_json_is_dropped_whichever_line_it_is(tmp_path, monkeypatch, block):
-    """Dropped in the first line alone: where that line is removed, the next one was read in another way, too."""
+def test_a_byte_order_mark_at_the_start_of_a_line_of_json_is_dropped_whichever_line_it_is(
+    tmp_path, monkeypatch, block
+):
+    """Dropped in the first line alone: where that line is removed, the next one was read in another
+    way, too.
+    """
     monkeypatch.setattr(textfiles, "_BLOCK", block)
     file, mark = tmp_path / "rows.jsonl", "\ufeff".encode()
-    lines = [mark + b'{"n": "5"}', b'{"n": "5"}', b"no object", mark + b'{"n": "5"}', mark + mark + b'{"n": "5"}']
+    lines = [
+        mark + b'{"n": "5"}',
+        b'{"n": "5"}',
+        b"no object",
+        mark + b'{"n": "5"}',
+        mark + mark + b'{"n": "5"}',
+    ]
     for first in range(len(lines)):
         file.write_bytes(b"\n".join(lines[first:]) + b"\n")
         counted = engine_of(str(file), Layout(("n",))).units(None).reveal()

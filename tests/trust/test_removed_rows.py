@@ -1,4 +1,6 @@
-"""TRUST 52: nothing that is written depends on rows that were removed before: no dictionary, metadata or size."""
+"""TRUST 52: nothing that is written depends on rows that were removed before: no dictionary,
+metadata or size.
+"""
 
 import io
 import json
@@ -20,7 +22,8 @@ from discreet.files.batches import even, noisy_batches
 CANARY = "canary"
 KEYS = [f"block {at:03}" for at in range(200)]
 EXACT = {"sensitivity": 1, "epsilon": 10**6}
-"""A draw other than 0 has a probability below e^(−10⁶): two files differ only in what is not noise."""
+"""A draw other than 0 has a probability below e^(−10⁶): two files differ only in what is not noise.
+"""
 
 
 def clean() -> pa.Table:
@@ -31,7 +34,9 @@ def clean() -> pa.Table:
 def whole() -> pa.Table:
     """The same with rows between that are removed before publishing."""
     blocks = [block for at, key in enumerate(KEYS) for block in (key, f"{CANARY} {at}")]
-    return pa.table({"block": blocks, "people": pa.array([at // 2 for at in range(2 * len(KEYS))], pa.int64())})
+    return pa.table(
+        {"block": blocks, "people": pa.array([at // 2 for at in range(2 * len(KEYS))], pa.int64())}
+    )
 
 
 def written(table: pa.Table, **options) -> bytes:
@@ -79,14 +84,21 @@ LEFTOVERS = {
     "metadata of a column": lambda: written(
         pa.Table.from_arrays(
             clean().columns,
-            schema=pa.schema([pa.field("block", pa.string(), metadata={"removed": CANARY}), ("people", pa.int64())]),
+            schema=pa.schema(
+                [
+                    pa.field("block", pa.string(), metadata={"removed": CANARY}),
+                    ("people", pa.int64()),
+                ]
+            ),
         )
     ),
     "row groups": pieces,
     "other columns": lambda: written(clean().append_column("secret", [[CANARY] * len(KEYS)])),
 }
 WRITERS = {
-    "noise to Parquet": lambda source, target: add_noise(source, target, columns=["people"], keep=["block"], **EXACT),
+    "noise to Parquet": lambda source, target: add_noise(
+        source, target, columns=["people"], keep=["block"], **EXACT
+    ),
     "noise to CSV": lambda source, target: add_noise(
         source, target.with_suffix(".csv"), columns=["people"], keep=["block"], **EXACT
     ),
@@ -96,8 +108,15 @@ WRITERS = {
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("left", LEFTOVERS)
 def test_a_file_is_the_same_whatever_was_removed(left, writer, tmp_path):
-    plain, source = of_polars(pl.String, clean()) if "polars" in left else written(clean()), LEFTOVERS[left]()
-    assert CANARY.encode() in source or left not in ("a dictionary of Arrow", "a category of pandas", "metadata")
+    plain, source = (
+        (of_polars(pl.String, clean()) if "polars" in left else written(clean())),
+        LEFTOVERS[left](),
+    )
+    assert CANARY.encode() in source or left not in (
+        "a dictionary of Arrow",
+        "a category of pandas",
+        "metadata",
+    )
     files = []
     for name, content in (("clean", plain), ("left", source)):
         (tmp_path / f"{name}.in.parquet").write_bytes(content)
@@ -151,12 +170,21 @@ def test_nested_keys_are_refused_before_anything_is_written(kind, tmp_path):
 
 
 def test_an_answer_is_written_without_what_the_source_carried(tmp_path):
-    """Table, record and file of an answer are made of declared keys: a category with other values is not in them."""
-    frames = [of_arrow().replace_schema_metadata({"removed": CANARY}), pq.read_table(io.BytesIO(of_pandas()))]
+    """Table, record and file of an answer are made of declared keys: a category with other values
+    is not in them.
+    """
+    frames = [
+        of_arrow().replace_schema_metadata({"removed": CANARY}),
+        pq.read_table(io.BytesIO(of_pandas())),
+    ]
     columns = {"block": {"keys": KEYS[:3]}, "people": {"bounds": [0, 300]}}
     for at, table in enumerate(frames):
-        study = Study(Policy(source=table, epsilon=10, columns=columns), ledger=tmp_path / f"{at}.ledger")
-        plan = study.sql("SELECT block, count(*) AS n, avg(people) FROM data GROUP BY block", epsilon=1)
+        study = Study(
+            Policy(source=table, epsilon=10, columns=columns), ledger=tmp_path / f"{at}.ledger"
+        )
+        plan = study.sql(
+            "SELECT block, count(*) AS n, avg(people) FROM data GROUP BY block", epsilon=1
+        )
         answer = plan.release()
         made = [answer.save(tmp_path / f"{at}.{form}") for form in ("parquet", "csv", "json")]
         other = study.sql("SELECT block, sum(people) FROM data GROUP BY block", epsilon=1)
@@ -177,7 +205,9 @@ def test_a_line_that_is_no_number_is_quoted_nowhere(tmp_path):
     for name, more in (("in.txt", {}), ("in.parquet", {}), ("in.csv", {"columns": ["people"]})):
         with pytest.raises(DiscreetError) as caught:
             add_noise(tmp_path / name, tmp_path / "out.txt", **terms, **more)
-        assert CANARY not in json.dumps([str(caught.value), repr(caught.value.args), repr(caught.value.__context__)])
+        assert CANARY not in json.dumps(
+            [str(caught.value), repr(caught.value.args), repr(caught.value.__context__)]
+        )
     with pytest.raises(DiscreetError) as caught:
         add_noise(tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["people"], **terms)
     assert CANARY not in repr([caught.value, caught.value.__context__])

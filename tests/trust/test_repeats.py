@@ -1,4 +1,6 @@
-"""Trust 28: one question in fifty spellings is one charge and one answer; when the data change, it is a new one."""
+"""Trust 28: one question in fifty spellings is one charge and one answer; when the data change, it
+is a new one.
+"""
 
 import itertools
 import json
@@ -12,9 +14,15 @@ from discreet import Count, Mean, Policy, Study
 from discreet.engines.duckdb import DuckDB
 from studies import study_of, table_of
 
-ROWS = [{"place": "north" if at % 3 else "south", "level": 1 + at % 2, "age": at % 11, "pay": 1.5} for at in range(40)]
+ROWS = [
+    {"place": "north" if at % 3 else "south", "level": 1 + at % 2, "age": at % 11, "pay": 1.5}
+    for at in range(40)
+]
 
-HEADS = ["SELECT place, count(*) AS people, avg(age) AS mean", "select place,COUNT(*) people , AVG ( age ) mean"]
+HEADS = [
+    "SELECT place, count(*) AS people, avg(age) AS mean",
+    "select place,COUNT(*) people , AVG ( age ) mean",
+]
 TABLES = ["FROM data", "from DATA", 'FROM "data" AS d']
 WHERES = [
     "WHERE age >= 2 AND pay > 1",
@@ -32,7 +40,12 @@ def test_fifty_spellings_are_one_charge_and_one_answer_byte_for_byte(tmp_path):
     epsilons = itertools.cycle(["0.2", 0.2, "1/5", Fraction(1, 5), "2e-1", "0.20"])
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1) as here:
         contents = {here.sql(text, epsilon=next(epsilons)).release().content for text in SPELLINGS}
-        asked = here.where("age >= 2").where("pay > 1").by("place").ask(people=Count(), mean=Mean("age"))
+        asked = (
+            here.where("age >= 2")
+            .where("pay > 1")
+            .by("place")
+            .ask(people=Count(), mean=Mean("age"))
+        )
         contents.add(asked.plan(epsilon="0.2").release().content)
         assert len(contents) == 1
         assert here.spent == Fraction(1, 5)
@@ -44,10 +57,18 @@ def test_what_is_done_to_released_numbers_is_no_new_question(tmp_path):
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1) as here:
         base = "SELECT place, count(*) AS people, avg(age) AS mean FROM data GROUP BY place"
         first = here.sql(base, epsilon="0.2").release()
-        for more in ("ORDER BY people DESC", "HAVING count(*) > 3", "LIMIT 1", "ORDER BY 3 LIMIT 2"):
+        for more in (
+            "ORDER BY people DESC",
+            "HAVING count(*) > 3",
+            "LIMIT 1",
+            "ORDER BY 3 LIMIT 2",
+        ):
             again = here.sql(f"{base} {more}", epsilon="0.2").release()
             assert again.content == first.content
-        other = here.sql("SELECT avg(age) - 1 AS less, count(*) * 2 AS twice FROM data GROUP BY place", epsilon="0.2")
+        other = here.sql(
+            "SELECT avg(age) - 1 AS less, count(*) * 2 AS twice FROM data GROUP BY place",
+            epsilon="0.2",
+        )
         assert other.release()["twice"] == [2.0 * people for people in first["people"]]
         assert here.spent == Fraction(1, 5)
 
@@ -79,7 +100,9 @@ def test_asked_again_by_the_same_plan_it_is_the_same_answer_for_nothing(tmp_path
         answer = plan.release()
         assert plan.release() == answer
         assert here.remaining == Fraction(4, 5)
-    with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version=here.policy.version) as reopened:
+    with study_of(
+        ROWS, tmp_path / "study.ledger", epsilon=1, version=here.policy.version
+    ) as reopened:
         assert reopened.sql(SPELLINGS[1], epsilon="0.2").release() == answer
         assert reopened.remaining == Fraction(4, 5)
 
@@ -88,7 +111,9 @@ def test_changed_data_are_charged_anew_and_unchanged_data_are_not(tmp_path):
     source = tmp_path / "people.parquet"
     pq.write_table(table_of(ROWS), source)
     policy = Policy(
-        source=str(source), epsilon=1, columns={"place": {"keys": ["north", "south"]}, "age": {"bounds": (0, 10)}}
+        source=str(source),
+        epsilon=1,
+        columns={"place": {"keys": ["north", "south"]}, "age": {"bounds": (0, 10)}},
     )
     question = "SELECT count(*), avg(age) FROM people GROUP BY place"
     with Study(policy, ledger=tmp_path / "study.ledger") as here:
@@ -136,6 +161,8 @@ def test_other_bounds_are_another_question(tmp_path):
     question = "SELECT avg(age) FROM data"
     with study_of(rows, tmp_path / "study.ledger", **terms) as here:
         here.sql(question, epsilon="0.2").release()
-    with study_of(rows, tmp_path / "study.ledger", **terms, columns={"age": {"bounds": [0, 9]}}) as here:
+    with study_of(
+        rows, tmp_path / "study.ledger", **terms, columns={"age": {"bounds": [0, 9]}}
+    ) as here:
         here.sql(question, epsilon="0.2").release()
         assert here.spent == Fraction(2, 5)

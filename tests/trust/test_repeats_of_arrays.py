@@ -1,7 +1,9 @@
-"""TRUST 28 for arrays and files: nobody gets the answer of other data, and no charge tells whether arrays are equal.
+"""TRUST 28 for arrays and files: nobody gets the answer of other data, and no charge tells whether
+arrays are equal.
 
-What the data is, its names say: `data_name` and `data_version`. The control names the data by a keyed hash of its
-values, as an array could be named without its caller, and tells by a free call that nobody's salary is zero.
+What the data is, its names say: `data_name` and `data_version`. The control names the data by a
+keyed hash of its values, as an array could be named without its caller, and tells by a free call
+that nobody's salary is zero.
 """
 
 from fractions import Fraction
@@ -37,29 +39,43 @@ def table(tmp_path):
 
 
 def mean(values, ledger, **names):
-    return discreet.mean(values, bounds=(0, 2000), epsilon=1000, ledger=ledger, study="survey", **names)
+    return discreet.mean(
+        values, bounds=(0, 2000), epsilon=1000, ledger=ledger, study="survey", **names
+    )
 
 
 def test_two_columns_of_one_version_are_two_questions(ledger):
     for name, values in (("age", AGES), ("salary", SALARIES)):
-        found = [mean(values, ledger, data_name=name, data_version="2026-11").value for _ in range(2)]
+        found = [
+            mean(values, ledger, data_name=name, data_version="2026-11").value for _ in range(2)
+        ]
         assert found[0] == found[1]
         assert abs(found[0] - values.mean()) < 1
     assert ledger.spent("survey") == 2000
 
 
 @pytest.mark.parametrize("call", ["mean", "laplace_mechanism", "add_noise"])
-def test_a_version_of_data_without_a_name_is_refused_before_any_spend(ledger, table, tmp_path, call):
+def test_a_version_of_data_without_a_name_is_refused_before_any_spend(
+    ledger, table, tmp_path, call
+):
     where = {"ledger": ledger, "study": "survey", "data_version": "2026-11"}
     noise = {"sensitivity": 1, "epsilon": 1}
     calls = {
         "mean": lambda **more: discreet.mean(AGES, bounds=(0, 120), epsilon=1, **where, **more),
-        "laplace_mechanism": lambda **more: discreet.laplace_mechanism([1, 2], **noise, **where, **more),
+        "laplace_mechanism": lambda **more: discreet.laplace_mechanism(
+            [1, 2], **noise, **where, **more
+        ),
         "add_noise": lambda **more: add_noise(
             table, tmp_path / "out.parquet", columns=[ACCENTED[0]], **noise, **where, **more
         ),
     }
-    for more in ({}, {"data_name": ""}, {"data_name": 7}, {"data_name": "a\x1b[2J"}, {"data_name": "a" * 101}):
+    for more in (
+        {},
+        {"data_name": ""},
+        {"data_name": 7},
+        {"data_name": "a\x1b[2J"},
+        {"data_name": "a" * 101},
+    ):
         with pytest.raises(InvalidParameter, match="data_name"):
             calls[call](**more)
     assert ledger.spent("survey") == 0
@@ -105,7 +121,10 @@ def test_control_a_hash_of_the_values_tells_by_a_free_call_that_arrays_are_equal
         return ledger.spent("survey") - before
 
     neighbour = np.where(np.arange(40) == 17, 0, SALARIES)
-    assert (charge_of_changing(SALARIES, 17), charge_of_changing(neighbour, 17)) == (Fraction(1000), Fraction(0))
+    assert (charge_of_changing(SALARIES, 17), charge_of_changing(neighbour, 17)) == (
+        Fraction(1000),
+        Fraction(0),
+    )
 
 
 def test_a_column_is_found_and_charged_by_exactly_its_name(ledger, table, tmp_path):

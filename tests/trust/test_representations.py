@@ -1,4 +1,6 @@
-"""TRUST 44: no object of a study shows a row, however it is printed, listed, copied, stored or refused."""
+"""TRUST 44: no object of a study shows a row, however it is printed, listed, copied, stored or
+refused.
+"""
 
 import copy
 import dataclasses
@@ -25,12 +27,18 @@ WORD, NUMBER = "canary", 731906258431
 """A text and a number that only a row has."""
 
 ROWS = {"name": [WORD, "b", "c"], "place": ["north", "south", WORD], "age": [NUMBER, 20, 30]}
-COLUMNS = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 10**12]}, "name": {"keys": "discover"}}
+COLUMNS = {
+    "place": {"keys": ["north", "south"]},
+    "age": {"bounds": [0, 10**12]},
+    "name": {"keys": "discover"},
+}
 SOURCES = {
     "pandas": lambda: pd.DataFrame(ROWS),
     "categories": lambda: pd.DataFrame(ROWS).astype({"name": "category", "place": "category"}),
     "polars": lambda: pl.DataFrame(ROWS),
-    "polars categories": lambda: pl.DataFrame(ROWS).with_columns(pl.col("name").cast(pl.Categorical)),
+    "polars categories": (
+        lambda: pl.DataFrame(ROWS).with_columns(pl.col("name").cast(pl.Categorical))
+    ),
     "Arrow": lambda: pa.table(ROWS),
     "batch": lambda: pa.record_batch(ROWS),
     "dictionary": lambda: pa.table({**ROWS, "name": pa.array(ROWS["name"]).dictionary_encode()}),
@@ -86,7 +94,13 @@ def looks(value: object):
         yield value._repr_html_()
     if hasattr(value, "__dict__"):
         yield repr(vars(value))
-    yield repr([member for name, member in inspect.getmembers(value) if name not in ("__doc__", "__globals__")])
+    yield repr(
+        [
+            member
+            for name, member in inspect.getmembers(value)
+            if name not in ("__doc__", "__globals__")
+        ]
+    )
     if dataclasses.is_dataclass(value):
         for list_of in (dataclasses.asdict, dataclasses.astuple):
             try:
@@ -146,14 +160,20 @@ def test_an_address_shows_no_password():
 
 
 REFUSALS = {
-    "a column that nobody declared": lambda study: study.sql("SELECT avg(nobody) FROM data", epsilon=1),
+    "a column that nobody declared": lambda study: study.sql(
+        "SELECT avg(nobody) FROM data", epsilon=1
+    ),
     "no SQL": lambda study: study.sql("SELEC", epsilon=1),
     "no ε": lambda study: study.sql("SELECT count(*) FROM data", epsilon=0),
-    "too much ε": lambda study: study.sql("SELECT count(*) FROM data WHERE age > 1", epsilon=999).release(),
+    "too much ε": (
+        lambda study: study.sql("SELECT count(*) FROM data WHERE age > 1", epsilon=999).release()
+    ),
     "a kind": lambda study: study.sql("SELECT count(*) FROM data WHERE name + 1 > 2", epsilon=1),
     "keys that are not discovered": lambda study: study.by("name").ask(n=Count()).plan(epsilon=1),
     "a condition": lambda study: study.where("age = 'x'").ask(n=Count()).plan(epsilon=1),
-    "a file": lambda study: study.by("place").ask(n=Count()).plan(epsilon=1).release(to="/nowhere/at/all.parquet"),
+    "a file": lambda study: (
+        study.by("place").ask(n=Count()).plan(epsilon=1).release(to="/nowhere/at/all.parquet")
+    ),
 }
 
 

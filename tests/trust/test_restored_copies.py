@@ -1,8 +1,9 @@
-"""TRUST 38: a copy of the ledger that was taken between a spend and its answer, and is put back, gives no second draw.
+"""TRUST 38: a copy of the ledger that was taken between a spend and its answer, and is put back,
+gives no second draw.
 
-The copy knows that the question was paid for, and not that it was answered. After the restore that question is void in
-every form, and so is a grant that another process still holds. The control is a crash without a restore: its draw was
-never shown, and the same question goes on free.
+The copy knows that the question was paid for, and not that it was answered. After the restore that
+question is void in every form, and so is a grant that another process still holds. The control is a
+crash without a restore: its draw was never shown, and the same question goes on free.
 """
 
 import os
@@ -22,7 +23,10 @@ from discreet.files.add_noise import add_noise
 from ledgers import Place
 
 POLICY = Policy(
-    source=pa.table({"age": list(range(50))}), epsilon=1, columns={"age": {"bounds": [0, 100]}}, version="1"
+    source=pa.table({"age": list(range(50))}),
+    epsilon=1,
+    columns={"age": {"bounds": [0, 100]}},
+    version="1",
 )
 
 
@@ -53,7 +57,11 @@ def copied_between(place: Place, monkeypatch) -> None:
 
 
 def ask_table(ledger, _folder, epsilon="0.1"):
-    return Study(POLICY, ledger=ledger, name="s").sql("SELECT avg(age) FROM data", epsilon=epsilon).release()
+    return (
+        Study(POLICY, ledger=ledger, name="s")
+        .sql("SELECT avg(age) FROM data", epsilon=epsilon)
+        .release()
+    )
 
 
 def ask_array(ledger, _folder, epsilon="0.1"):
@@ -65,17 +73,23 @@ def ask_file(ledger, folder, epsilon="0.1"):
     parquet.write_table(pa.table({"people": list(range(50))}), folder / "in.parquet")
     account = {"ledger": ledger, "study": "s", "data_name": "people", "data_version": "1"}
     target = folder / f"{len(list(folder.glob('*noisy*')))}-noisy.parquet"
-    return add_noise(folder / "in.parquet", target, columns=["people"], sensitivity=1, epsilon=epsilon, **account)
+    return add_noise(
+        folder / "in.parquet", target, columns=["people"], sensitivity=1, epsilon=epsilon, **account
+    )
 
 
 def ask_discovery(ledger, _folder, epsilon="0.1"):
     columns = {"town": {"keys": "discover"}}
-    policy = Policy(source=pa.table({"town": ["a"] * 99}), epsilon=1, delta="1e-6", columns=columns, version="1")
+    policy = Policy(
+        source=pa.table({"town": ["a"] * 99}), epsilon=1, delta="1e-6", columns=columns, version="1"
+    )
     return Study(policy, ledger=ledger, name="s").discover("town", epsilon=epsilon)
 
 
 @pytest.mark.parametrize("ask", [ask_table, ask_array, ask_file, ask_discovery])
-def test_a_copy_from_between_spend_and_answer_gives_no_second_draw(place, tmp_path, ask, monkeypatch):
+def test_a_copy_from_between_spend_and_answer_gives_no_second_draw(
+    place, tmp_path, ask, monkeypatch
+):
     with place.open(new=True) as ledger:
         ledger.create("s", 1, promise=POLICY.promise)
         copied_between(place, monkeypatch)
@@ -84,7 +98,9 @@ def test_a_copy_from_between_spend_and_answer_gives_no_second_draw(place, tmp_pa
     with put_back(place, 2) as ledger:
         assert [entry.kind for entry in ledger.entries()] == ["create", "spend", "restore"]
         for _ in range(2):
-            with pytest.raises(QueryRefused, match=r"ask at another epsilon|declare the keys in the policy"):
+            with pytest.raises(
+                QueryRefused, match=r"ask at another epsilon|declare the keys in the policy"
+            ):
                 ask(ledger, tmp_path)
         assert (ledger.spent("s"), ledger.verify()) == (Fraction(1, 10), 3)
         if ask is not ask_discovery:  # which has no second one: its delta is spent
@@ -115,7 +131,8 @@ def test_answers_that_the_copy_has_are_free_after_a_restore(place):
         ledger.spend("r2", "q2", "0.1", study="s")
     with put_back(place, 3) as ledger:
         assert ledger.spend("r3", "q", "0.1", study="s", data_version="1").answer == b"answer"
-        new = ledger.spend("r2", "q2", "0.1", study="s")  # the copy has forgotten it: a new question
+        # the copy has forgotten it: a new question
+        new = ledger.spend("r2", "q2", "0.1", study="s")
         assert ledger.record(new, b"new") == b"new"
         assert ledger.spent("s") == Fraction(3, 10)
 
@@ -129,7 +146,11 @@ def test_an_answer_that_was_written_to_a_void_spend_is_found(place):
             shutil.copy(place.where, place.where + ".copy")
         ledger.spend("r2", "q2", "0.1", study="s")
     with put_back(place, 2) as ledger:
-        asked = {"request_id": grant.request_id, "question": grant.question, "epsilon": str(grant.epsilon)}
+        asked = {
+            "request_id": grant.request_id,
+            "question": grant.question,
+            "epsilon": str(grant.epsilon),
+        }
         with ledger._book.page("s") as page:
             page.append(kind="answer", amount=0, answer=b"answer", **asked)
         with pytest.raises(LedgerDamaged, match="entry 4 of study 's'"):
@@ -137,13 +158,19 @@ def test_an_answer_that_was_written_to_a_void_spend_is_found(place):
 
 
 def test_the_control_without_a_restore_goes_on(place):
-    """The process died between the spend and the answer: nothing was shown, and nothing more is charged."""
+    """The process died between the spend and the answer: nothing was shown, and nothing more is
+    charged.
+    """
     with place.open(new=True) as ledger:
         ledger.create("s", 1)
         ledger.spend("r", "q", "0.1", study="s", data_version="1")
     with place.open() as ledger:
         grant = ledger.spend("r", "q", "0.1", study="s", data_version="1")
-        assert (grant.answer, ledger.record(grant, b"answer"), ledger.spent("s")) == (None, b"answer", Fraction(1, 10))
+        assert (grant.answer, ledger.record(grant, b"answer"), ledger.spent("s")) == (
+            None,
+            b"answer",
+            Fraction(1, 10),
+        )
 
 
 RESTORE = """

@@ -49,7 +49,10 @@ def test_a_proposed_command_names_no_password(address):
 
 def test_a_plan_on_a_server_shows_none_of_its_address(server_place, tmp_path, monkeypatch):
     parquet.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "people.parquet")
-    policy = 'study = "study"\nsource = "people.parquet"\nepsilon = "1"\n[columns]\nage = { bounds = [0, 120] }\n'
+    policy = (
+        'study = "study"\nsource = "people.parquet"\nepsilon = "1"\n[columns]\nage = { bounds = [0,'
+        " 120] }\n"
+    )
     (tmp_path / "study.toml").write_text(policy, "utf-8")
     monkeypatch.chdir(tmp_path)
     with server_place.open(new=True) as ledger:

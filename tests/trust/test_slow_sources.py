@@ -1,10 +1,9 @@
-"""TRUST 59, its second half: a source that answers slowly, or not at all, slows nobody else, and is not waited for.
+"""TRUST 59, its second half: a source that answers slowly, or not at all, slows nobody else, and is
+not waited for.
 
-On real engines: a table that somebody has locked, a view that takes its time, a frozen server, a frame. The control is
-a question with more time.
+On real engines: a table that somebody has locked, a view that takes its time, a frozen server, a
+frame. The control is a question with more time.
 """
-
-# ruff: noqa: S608 - statements are ours
 
 import fcntl
 import itertools
@@ -39,19 +38,24 @@ from waiting import PATIENCE
 _numbers = itertools.count()
 COLUMNS = {"x": {"bounds": (0, 9)}}
 COUNT = "SELECT count(*) AS n FROM t"
-SLOW = 60_000  # rows, each of which takes a hundredth of a second: longer than a test waits for anything
+# rows, each of which takes a hundredth of a second: longer than a test waits for anything
+SLOW = 60_000
 
 
 @pytest.fixture
 def server(postgres):
-    """A function that runs statements in a schema of its own; `t` is quick, and `slow` takes ten minutes."""
+    """A function that runs statements in a schema of its own; `t` is quick, and `slow` takes ten
+    minutes.
+    """
     schema = f"slow_{next(_numbers)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(f"SET search_path = {schema}")
-        connection.execute("CREATE TABLE t AS SELECT i % 10 AS x FROM generate_series(1, 1000) AS i")
         connection.execute(
-            f"CREATE VIEW slow AS SELECT i % 10 AS x FROM generate_series(1, {SLOW}) AS i "
+            "CREATE TABLE t AS SELECT i % 10 AS x FROM generate_series(1, 1000) AS i"
+        )
+        connection.execute(
+            f"CREATE VIEW slow AS SELECT i % 10 AS x FROM generate_series(1, {SLOW}) AS i "  # noqa: S608
             "WHERE pg_sleep(0.01) IS NOT NULL"
         )
 
@@ -66,14 +70,25 @@ def server(postgres):
 
 @contextmanager
 def study(source, folder, *, name="study", **terms):
-    given = {"epsilon": 100, "version": "1", "neighbors": "add-remove", "columns": COLUMNS, "table": "t", **terms}
-    with Study(Policy(source=source, **given), ledger=folder / f"{name}.ledger", name=name) as opened:
+    given = {
+        "epsilon": 100,
+        "version": "1",
+        "neighbors": "add-remove",
+        "columns": COLUMNS,
+        "table": "t",
+        **terms,
+    }
+    with Study(
+        Policy(source=source, **given), ledger=folder / f"{name}.ledger", name=name
+    ) as opened:
         yield opened
 
 
 def active(server) -> int:
     """How many statements of a question run at the source."""
-    [(count,)] = server("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%slow%'")
+    [(count,)] = server(
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%slow%'"
+    )
     return count - 1  # this one names it, too
 
 
@@ -86,11 +101,15 @@ def unlimited(policy_of_study: Study, seconds: float) -> Study:
 def late(opened: Study) -> None:
     """A question runs out of time: it is charged once, and refused until it has more time."""
     plan, before = opened.sql(COUNT, epsilon=1), opened.remaining
-    with pytest.raises(EngineFailed, match=r"within 0\.3 s, the time limit of a question.* stays spent") as failure:
+    with pytest.raises(
+        EngineFailed, match=r"within 0\.3 s, the time limit of a question.* stays spent"
+    ) as failure:
         plan.release()
     assert (failure.value.spent, before - opened.remaining) == (True, 1)
     for _ in range(2):
-        with pytest.raises(SourceFailing, match=r"no answer within 0\.3 s.*larger time_limit; nothing was spent"):
+        with pytest.raises(
+            SourceFailing, match=r"no answer within 0\.3 s.*larger time_limit; nothing was spent"
+        ):
             plan.release()
     assert before - opened.remaining == 1
 
@@ -113,7 +132,9 @@ def numbers(rows: int) -> pa.Table:
 
 @pytest.mark.usefixtures("own_duckdb")
 def test_a_frame_and_a_relation_run_out_of_time(tmp_path):
-    """Hundreds of patterns on millions of rows take long; the number of rows takes hundredths of a second."""
+    """Hundreds of patterns on millions of rows take long; the number of rows takes hundredths of a
+    second.
+    """
     with duckdb.connect() as connection:
         big = connection.sql(
             "SELECT range % 10 AS x, repeat('ab', 40) || range AS name FROM range(3000000)"
@@ -132,10 +153,14 @@ def test_a_frame_and_a_relation_run_out_of_time(tmp_path):
                 with pytest.raises(SourceFailing, match=r"no answer within 2 s"):
                     plan.release()
                 assert before - opened.remaining == 1
-                with suppress(EngineFailed):  # others are asked, though a busy machine may be late with this one, too
+                # others are asked, though a busy machine may be late with this one, too
+                with suppress(EngineFailed):
                     opened.sql(COUNT, epsilon=1).release()
                 assert before - opened.remaining == 2
-        assert connection.execute("SELECT current_setting('max_execution_time')").fetchone() == (77000,)  # its owner's
+        # its owner's
+        assert connection.execute("SELECT current_setting('max_execution_time')").fetchone() == (
+            77000,
+        )
 
 
 def test_a_limit_of_the_role_holds_where_it_is_smaller(server, tmp_path):
@@ -155,7 +180,9 @@ def test_a_locked_table_is_waited_for_before_the_spend_and_not_for_long(server, 
         plan = opened.sql(COUNT, epsilon=1)
         with psycopg.connect(postgres) as holder:
             holder.execute(f"LOCK TABLE {server.table.rpartition('#')[2]} IN ACCESS EXCLUSIVE MODE")
-            with pytest.raises(EngineFailed, match=r"locked for longer than lock_timeout.*nothing was spent"):
+            with pytest.raises(
+                EngineFailed, match=r"locked for longer than lock_timeout.*nothing was spent"
+            ):
                 pool.submit(plan.release).result(PATIENCE)
             assert opened.spent == 0
             holder.rollback()
@@ -163,12 +190,16 @@ def test_a_locked_table_is_waited_for_before_the_spend_and_not_for_long(server, 
 
 
 def test_a_server_that_is_frozen_is_not_waited_for(server, tmp_path, monkeypatch):
-    """Its connection stays open, its system answers for it, and no limit of its own can end the statement."""
+    """Its connection stays open, its system answers for it, and no limit of its own can end the
+    statement.
+    """
     monkeypatch.setattr(discreet.engines.postgres, "_PATIENCE", 0.5)
     with study(server.slow, tmp_path, time_limit=4) as opened, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(opened.sql(COUNT, epsilon=1).release)
         wait(lambda: active(server) == 1)
-        [(pid,)] = server("SELECT pid FROM pg_stat_activity WHERE query LIKE '%slow%' AND pid <> pg_backend_pid()")
+        [(pid,)] = server(
+            "SELECT pid FROM pg_stat_activity WHERE query LIKE '%slow%' AND pid <> pg_backend_pid()"
+        )
         os.kill(pid, signal.SIGSTOP)
         try:
             failure = asked.exception(PATIENCE)
@@ -184,7 +215,9 @@ def test_all_statements_that_run_are_stopped_and_it_is_no_fault_of_the_source(se
         asked = [pool.submit(plan.release) for plan in plans]
         wait(lambda: active(server) == 3)
         opened.engine.interrupt()
-        assert ["stopped by a person" in str(one.exception(PATIENCE)) for one in asked] == [True] * 3
+        assert ["stopped by a person" in str(one.exception(PATIENCE)) for one in asked] == [
+            True
+        ] * 3
         wait(lambda: active(server) == 0)
         assert not list(tmp_path.glob("*.failures"))
 
@@ -202,7 +235,10 @@ def served(*studies: Study, folder, limits=QUICK):
     requests = Requests(folder / "discreet.requests")
     app = application({each.name: each for each in studies}, access, requests, limits=limits)
     with start_blocking_portal() as portal:
-        yield {who: Client(app, portal, {"authorization": f"Bearer {token}"}) for who, token in tokens.items()}
+        yield {
+            who: Client(app, portal, {"authorization": f"Bearer {token}"})
+            for who, token in tokens.items()
+        }
     requests.close()
 
 
@@ -211,7 +247,9 @@ def question(study_name: str, epsilon: str = "1", **more):
 
 
 def test_a_slow_source_slows_nobody_else(server, tmp_path):
-    """All threads of one study wait for its source: plans, the other study and everything short go on."""
+    """All threads of one study wait for its source: plans, the other study and everything short go
+    on.
+    """
     limits = replace(QUICK, threads=2, at_once=2)
     with (
         study(server.slow, tmp_path, name="slow") as slow,
@@ -229,7 +267,12 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
             planned = clients[who].post("/plan", json=question("slow", request_id=None))
             assert planned.status_code == 200
             assert clients[who].get("/studies").status_code == 200
-            assert clients[who].post("/release", json=question("quick", f"0.{ord(who[0])}")).status_code == 200
+            assert (
+                clients[who]
+                .post("/release", json=question("quick", f"0.{ord(who[0])}"))
+                .status_code
+                == 200
+            )
         assert clients["ann"].get("/healthz").status_code == 200
         assert clients["ann"].get("/readyz").json() == {"status": "ok"}
         assert not any(one.done() for one in held)  # nor will they be before the test gives up
@@ -246,7 +289,9 @@ def test_a_slow_source_slows_nobody_else(server, tmp_path):
 
 @contextmanager
 def held_by_another_process(ledger):
-    """The lock of a ledger's file, as another process holds it that hangs in the middle of a transaction."""
+    """The lock of a ledger's file, as another process holds it that hangs in the middle of a
+    transaction.
+    """
     descriptor = os.open(f"{ledger}.lock", os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -256,9 +301,15 @@ def held_by_another_process(ledger):
 
 
 def test_a_ledger_that_hangs_slows_nobody_who_may_not_use_its_study():
-    """Everybody else lists, plans, releases and reads; those of the study wait, and are answered afterwards."""
+    """Everybody else lists, plans, releases and reads; those of the study wait, and are answered
+    afterwards.
+    """
     plain = {"study": "people", "sql": BY_COUNTY, "epsilon": "0.1"}
-    with folder_in_memory() as folder, served_people(folder) as site, ThreadPoolExecutor(60) as pool:
+    with (
+        folder_in_memory() as folder,
+        served_people(folder) as site,
+        ThreadPoolExecutor(60) as pool,
+    ):
         zoe, earlier = site.client("zoe"), body(study="other")
         assert zoe.post("/release", json=earlier).status_code == 200
         with held_by_another_process(folder / "people.ledger"):
@@ -267,7 +318,10 @@ def test_a_ledger_that_hangs_slows_nobody_who_may_not_use_its_study():
                 client = site.client(who)
                 waiting += [pool.submit(client.get, "/studies") for _ in range(4)]
                 waiting += [pool.submit(client.post, "/plan", json=plain) for _ in range(8)]
-                waiting += [pool.submit(client.post, "/release", json=body(epsilon="0.001")) for _ in range(2)]
+                waiting += [
+                    pool.submit(client.post, "/release", json=body(epsilon="0.001"))
+                    for _ in range(2)
+                ]
             wait(lambda: f"discreet_requests_in_progress {len(waiting)}\n" in METRICS.text({}))
             address = f"/releases/{earlier['request_id']}"
             answers = [
@@ -283,8 +337,13 @@ def test_a_ledger_that_hangs_slows_nobody_who_may_not_use_its_study():
         assert {one.result(60).status_code for one in waiting} == {200}
 
 
-def test_over_http_it_is_charged_once_refused_afterwards_and_says_nothing_of_the_source(server, tmp_path):
-    with study(server.slow, tmp_path, name="slow", time_limit="0.3") as slow, served(slow, folder=tmp_path) as clients:
+def test_over_http_it_is_charged_once_refused_afterwards_and_says_nothing_of_the_source(
+    server, tmp_path
+):
+    with (
+        study(server.slow, tmp_path, name="slow", time_limit="0.3") as slow,
+        served(slow, folder=tmp_path) as clients,
+    ):
         first = clients["ann"].post("/release", json=question("slow"))
         assert (first.status_code, first.json()) == (503, FAILURE.body)
         for who in ("ann", "bob"):
@@ -296,8 +355,8 @@ def test_over_http_it_is_charged_once_refused_afterwards_and_says_nothing_of_the
 def test_a_server_that_is_told_to_end_stops_what_runs_at_the_source(server, tmp_path):
     """After its grace; whoever waited is told so, and the question is free when it is asked again."""
     (tmp_path / "people.toml").write_text(
-        f'source = "{server.slow}"\ntable = "t"\nepsilon = "9"\nneighbors = "add-remove"\nversion = "1"\n'
-        "[columns]\nx = { bounds = [0, 9] }\n"
+        f'source = "{server.slow}"\ntable = "t"\nepsilon = "9"\nneighbors = "add-remove"\nversion ='
+        ' "1"\n[columns]\nx = { bounds = [0, 9] }\n'
     )
     token = new_token(tmp_path / "people.toml", "ann", "5")
     with (
@@ -317,7 +376,8 @@ def test_a_server_that_is_told_to_end_stops_what_runs_at_the_source(server, tmp_
 
 @pytest.mark.spark
 def test_a_question_on_spark_runs_out_of_time_and_its_jobs_are_cancelled(spark, tmp_path):
-    # a sequence of ten thousand numbers is summed for each of a hundred million rows, which takes hours
+    # a sequence of ten thousand numbers is summed for each of a hundred million rows, which takes
+    # hours
     frame = spark.sql(
         "SELECT id % 10 AS x FROM range(0, 100000000, 1, 2) "
         "WHERE aggregate(sequence(1, 10000), id, (a, b) -> (a * 31 + b) % 1000003) >= 0"
@@ -325,7 +385,9 @@ def test_a_question_on_spark_runs_out_of_time_and_its_jobs_are_cancelled(spark, 
     with study(frame, tmp_path, time_limit=3) as opened, ThreadPoolExecutor(1) as pool:
         plan = opened.sql(COUNT, epsilon=1)
         try:
-            with pytest.raises(EngineFailed, match=r"within 3 s, the time limit of a question.* stays spent"):
+            with pytest.raises(
+                EngineFailed, match=r"within 3 s, the time limit of a question.* stays spent"
+            ):
                 pool.submit(plan.release).result(PATIENCE)
         finally:
             active = spark.sparkContext.statusTracker().getActiveJobsIds()
@@ -357,7 +419,10 @@ def test_the_limit_has_one_name_everywhere(tmp_path, server):
     for wrong in (0, -1, "soon", 10**6, True, float("nan")):
         with pytest.raises(InvalidParameter, match="time_limit"):
             discreet.open(tmp_path / "s.toml", time_limit=wrong)
-    terms = 'epsilon = "9"\nneighbors = "add-remove"\nversion = "1"\n[columns]\nx = { bounds = [0, 9] }\n'
+    terms = (
+        'epsilon = "9"\nneighbors = "add-remove"\nversion = "1"\n[columns]\nx = { bounds = [0,'
+        " 9] }\n"
+    )
     toml = f'source = "{server.slow}"\n{terms}'
     (tmp_path / "slow.toml").write_text(toml)
     asked = ("release", "slow.toml", COUNT.replace("FROM t", "FROM slow"), "--epsilon", "1")

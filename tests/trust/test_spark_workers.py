@@ -1,4 +1,6 @@
-"""TRUST 10: workers of Spark, forked on two executors, never share noise; and what they draw is drawn once."""
+"""TRUST 10: workers of Spark, forked on two executors, never share noise; and what they draw is
+drawn once.
+"""
 
 import os
 import shutil
@@ -17,7 +19,8 @@ from discreet.files.add_noise import Noise, add_noise
 from discreet.files.batches import noisy_batches
 from discreet.files.spark import refuse_frame
 
-# PySpark says at every call that it does not know the newest pandas; its sockets and files are closed by the JVM
+# PySpark says at every call that it does not know the newest pandas; its sockets and files are
+# closed by the JVM
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -33,7 +36,9 @@ WIDE = {"sensitivity": 2**49, "epsilon": 1}
 @pytest.fixture
 def frame(spark):
     """Keys and zeros, in several parts, so that what comes out is noise."""
-    return spark.range(ROWS, numPartitions=PARTS).selectExpr("id", "cast(0 as int) as n", "id as secret")
+    return spark.range(ROWS, numPartitions=PARTS).selectExpr(
+        "id", "cast(0 as int) as n", "id as secret"
+    )
 
 
 def in_order(frame) -> pa.Table:
@@ -41,7 +46,9 @@ def in_order(frame) -> pa.Table:
 
 
 def stages():
-    """What runs on the executors; made in a function, so that Spark sends the code and not the name of this module."""
+    """What runs on the executors; made in a function, so that Spark sends the code and not the name
+    of this module.
+    """
 
     def seeded(batches):
         """Known to be bad: every task begins with the same seed."""
@@ -63,13 +70,15 @@ def stages():
 def test_two_executors_never_draw_the_same_noise(frame, tmp_path):
     seeded, workers = stages()
     daemons = frame.mapInArrow(workers, "id long, n long").toArrow()["n"].to_pylist()
-    assert len(set(daemons)) == 2  # two executors, each with workers forked from a daemon of its own
+    # two executors, each with workers forked from a daemon of its own
+    assert len(set(daemons)) == 2
     noisy = in_order(add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keep=["id"], **WIDE))
     assert noisy.schema.names == ["id", "n"]
     assert noisy["id"].to_pylist() == list(range(ROWS))
     assert len(set(noisy["n"].to_pylist())) == ROWS
     bad = frame.mapInArrow(seeded, "id long, n long").toArrow()
-    assert len(set(bad["n"].to_pylist())) < ROWS  # the control: the test sees tasks that share their noise
+    # the control: the test sees tasks that share their noise
+    assert len(set(bad["n"].to_pylist())) < ROWS
 
 
 def test_noise_is_drawn_once_however_often_the_frame_is_read(frame, tmp_path):
@@ -82,10 +91,22 @@ def test_noise_is_drawn_once_however_often_the_frame_is_read(frame, tmp_path):
 
 def test_the_driver_spends_first_and_an_answer_is_made_once(frame, tmp_path):
     target = str(tmp_path / "noisy")
-    asked = {"columns": ["n"], "keep": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
+    asked = {
+        "columns": ["n"],
+        "keep": ["id"],
+        "sensitivity": 1,
+        "epsilon": 1,
+        "study": "census",
+        "request_id": "one",
+    }
     with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
         ledger.create("census", 2)
-        for terms in ({"columns": ["nobody"]}, {"columns": ["n", "n"]}, {"columns": []}, {"keep": ["n"]}):
+        for terms in (
+            {"columns": ["nobody"]},
+            {"columns": ["n", "n"]},
+            {"columns": []},
+            {"keep": ["n"]},
+        ):
             with pytest.raises(InvalidParameter):
                 add_noise(frame, target, ledger=ledger, **{**asked, **terms})
         assert ledger.spent("census") == 0
@@ -111,13 +132,19 @@ EXACT = {"sensitivity": 1, "epsilon": 10**6}
 
 @pytest.mark.parametrize("keys", [["block"], ["block", "half"], []], ids=len)
 def test_files_tell_nothing_of_the_order_of_the_frame(spark, tmp_path, keys):
-    """Where rows come in ranges of the secret, neither the file of a row nor its place in it tells of it."""
+    """Where rows come in ranges of the secret, neither the file of a row nor its place in it tells
+    of it.
+    """
     frame = spark.range(400).selectExpr(
-        "concat('b', cast(id % 40 as string)) as block", "id % 2 as half", "cast(id * 7919 % 400 as int) as people"
+        "concat('b', cast(id % 40 as string)) as block",
+        "id % 2 as half",
+        "cast(id * 7919 % 400 as int) as people",
     )
     found = []
     for name, order in (("rising", "people"), ("falling", "-people"), ("keys", "block")):
-        ordered = frame.repartitionByRange(8, spark_col(order)).sortWithinPartitions(spark_col(order))
+        ordered = frame.repartitionByRange(8, spark_col(order)).sortWithinPartitions(
+            spark_col(order)
+        )
         add_noise(ordered, str(tmp_path / name), columns=["people"], keep=keys, **EXACT)
         found.append(files_of(tmp_path / name))
     assert found[0] == found[1] == found[2]
@@ -131,7 +158,11 @@ def spark_col(text):
 
 
 def test_metadata_of_a_column_is_not_written(spark, tmp_path):
-    frame = spark.range(10).selectExpr("id", "cast(id as int) as n").withMetadata("id", {"vals": ["canary"]})
+    frame = (
+        spark.range(10)
+        .selectExpr("id", "cast(id as int) as n")
+        .withMetadata("id", {"vals": ["canary"]})
+    )
     noisy = add_noise(frame, str(tmp_path / "noisy"), columns=["n"], keep=["id"], **EXACT)
     assert "canary" not in noisy.schema.json()
     assert all(b"canary" not in file.read_bytes() for file in (tmp_path / "noisy").iterdir())
@@ -141,7 +172,8 @@ def test_metadata_of_a_column_is_not_written(spark, tmp_path):
 
 
 def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
-    """Files of an attempt that is tried again lie beside the others until the end: nobody else can look.
+    """Files of an attempt that is tried again lie beside the others until the end: nobody else can
+    look.
 
     Where none was seen in the making, because the one who looks had no turn, it is made again.
     """
@@ -150,7 +182,9 @@ def test_no_attempt_can_be_read_while_it_is_made(spark, tmp_path):
         place = tmp_path / attempt
         place.mkdir()
         with seen_in(place) as seen:
-            add_noise(slow, str(place / "noisy"), columns=["n"], keep=["id"], sensitivity=1, epsilon=1)
+            add_noise(
+                slow, str(place / "noisy"), columns=["n"], keep=["id"], sensitivity=1, epsilon=1
+            )
         before = {path: open_ for path, open_ in seen.items() if "_temporary" in path}
         assert not any(before.values())
         assert sorted(os.listdir(place)) == ["noisy"]
@@ -192,7 +226,14 @@ def readable(root, folder) -> bool:
 
 
 def test_a_frame_that_fails_or_is_not_recorded_leaves_nothing(frame, tmp_path):
-    asked = {"columns": ["n"], "keep": ["id"], "sensitivity": 1, "epsilon": 1, "study": "census", "request_id": "one"}
+    asked = {
+        "columns": ["n"],
+        "keep": ["id"],
+        "sensitivity": 1,
+        "epsilon": 1,
+        "study": "census",
+        "request_id": "one",
+    }
     with Ledger.open(tmp_path / "study.ledger", new=True) as ledger:
         ledger.create("census", 2)
         for kind, error in ((OSError, EngineFailed), (EngineFailed, EngineFailed)):
@@ -204,10 +245,14 @@ def test_a_frame_that_fails_or_is_not_recorded_leaves_nothing(frame, tmp_path):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Ledger, "record", failing)
                 with pytest.raises(error):
-                    add_noise(frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__})
+                    add_noise(
+                        frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__}
+                    )
             assert not any(tmp_path.glob(f"*{kind.__name__}*"))
             with pytest.raises(QueryRefused, match="made once"):
-                add_noise(frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__})
+                add_noise(
+                    frame, str(target), ledger=ledger, **{**asked, "request_id": kind.__name__}
+                )
         assert ledger.spent("census") == 2
 
 

@@ -1,4 +1,6 @@
-"""TRUST 28: one question in many spellings has one text, so it is charged once; another question has another."""
+"""TRUST 28: one question in many spellings has one text, so it is charged once; another question
+has another.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,21 @@ SELECTS = [
     "SELECT avg(age) AS a, count(*) AS n, county AS c FROM t WHERE {} GROUP BY c",
     "SELECT avg(age) a, count(1) n, county c FROM t WHERE {} GROUP BY 3",
     "SELECT county, mean(age), count() FROM t WHERE {} GROUP BY county, county",
-    'SELECT "county", count(*), count(*) * 2 AS twice, avg("age") FROM t WHERE {} GROUP BY "county"',
+    (
+        'SELECT "county", count(*), count(*) * 2 AS twice, avg("age") FROM t WHERE {} GROUP BY'
+        ' "county"'
+    ),
     "SELECT county, avg(age) / count(*) FROM t WHERE {} GROUP BY county",
     "SELECT county, count(*), avg(age) FROM t WHERE {} GROUP BY county HAVING count(*) > 10",
     "SELECT county, count(*) FROM t WHERE {} GROUP BY county ORDER BY avg(age) DESC LIMIT 5",
-    "SELECT county, count(*), avg(age)\n\tFROM t -- a comment\n WHERE {} /* another */ GROUP BY county;",
-    "SELECT people.county, count(*), avg((people.age)) FROM t AS people WHERE {} GROUP BY people.county",
+    (
+        "SELECT county, count(*), avg(age)\n\tFROM t -- a comment\n WHERE {} /* another */ GROUP BY"
+        " county;"
+    ),
+    (
+        "SELECT people.county, count(*), avg((people.age)) FROM t AS people WHERE {} GROUP BY"
+        " people.county"
+    ),
 ]
 
 SPELLINGS = sorted(
@@ -73,7 +84,9 @@ def test_a_spelling_has_the_one_text(spelling: str) -> None:
 
 
 def test_python_has_the_one_text() -> None:
-    asked = build(POLICY, SCHEMA, where=CONDITIONS[7], by="county", ask={"n": Count(), "a": Mean("age")})
+    asked = build(
+        POLICY, SCHEMA, where=CONDITIONS[7], by="county", ask={"n": Count(), "a": Mean("age")}
+    )
     assert canonical(asked) == one_text(SPELLINGS[0])
 
 

@@ -1,7 +1,8 @@
-"""Trust 4: whatever fails between a request and its answer, if a row was read, a committed spend exists.
+"""Trust 4: whatever fails between a request and its answer, if a row was read, a committed spend
+exists.
 
-An exception is thrown at every step, one at a time, before it and after it; then the ledger is opened again from disk.
-The control reads first and spends afterwards, and must be caught.
+An exception is thrown at every step, one at a time, before it and after it; then the ledger is
+opened again from disk. The control reads first and spends afterwards, and must be caught.
 """
 
 import contextlib
@@ -21,7 +22,9 @@ from discreet.release import mechanism, plan, study
 from discreet.release.statistics import families
 from studies import select, study_of
 
-ROWS = [{"who": f"u{at % 4}", "place": "north", "age": at, "pay": 1.0, "well": True} for at in range(8)]
+ROWS = [
+    {"who": f"u{at % 4}", "place": "north", "age": at, "pay": 1.0, "well": True} for at in range(8)
+]
 QUESTION = select("place, count(*) AS people, avg(age), median(age)", "GROUP BY place")
 STEPS = [
     (study, "parse"),
@@ -81,7 +84,10 @@ def on_disk(path):
     if not path.exists():
         return 0, 0
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        kinds = [kind for (kind,) in connection.execute("SELECT kind FROM discreet_entry ORDER BY number")]
+        kinds = [
+            kind
+            for (kind,) in connection.execute("SELECT kind FROM discreet_entry ORDER BY number")
+        ]
     return kinds.count("spend"), kinds.count("answer")
 
 
@@ -103,7 +109,10 @@ def broken(here, owner, name, *, before) -> list[str]:
 
 
 def reported(here):
-    tables = {"places": select("place, count(*), avg(age)", "GROUP BY place"), "all": select("count(*)")}
+    tables = {
+        "places": select("place, count(*), avg(age)", "GROUP BY place"),
+        "all": select("count(*)"),
+    }
     return here.report(tables, epsilon="0.3").release(request_id="one")
 
 
@@ -136,8 +145,12 @@ def test_a_failure_at_any_step_leaves_no_row_read_without_a_spend(tmp_path, owne
         assert asked(again) == first
 
 
-@pytest.mark.parametrize("failure", [EngineFailed("DuckDB could not do it"), KeyboardInterrupt(), MemoryError()])
-def test_what_fails_after_the_spend_stays_spent_and_can_be_asked_again_for_nothing(tmp_path, failure):
+@pytest.mark.parametrize(
+    "failure", [EngineFailed("DuckDB could not do it"), KeyboardInterrupt(), MemoryError()]
+)
+def test_what_fails_after_the_spend_stays_spent_and_can_be_asked_again_for_nothing(
+    tmp_path, failure
+):
     told = EngineFailed if isinstance(failure, MemoryError) else type(failure)
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="1") as here:
         plan_ = here.sql(QUESTION, epsilon="0.3")
@@ -171,7 +184,9 @@ def test_what_is_too_dear_reads_nothing(tmp_path):
 
 
 def test_planning_and_printing_read_nothing_and_spend_nothing(tmp_path):
-    with study_of(ROWS, tmp_path / "study.ledger", unit="who", max_rows=2, epsilon=1, version="1") as here:
+    with study_of(
+        ROWS, tmp_path / "study.ledger", unit="who", max_rows=2, epsilon=1, version="1"
+    ) as here:
         with mock.patch.object(DuckDB, "_run", side_effect=AssertionError("a row was read")):
             repr(here.sql(QUESTION, epsilon="0.3"))
             repr(here.sql(select("count(*)", "GROUP BY place"), within=5))
@@ -189,7 +204,9 @@ def test_the_spend_of_a_report_is_on_disk_when_the_engine_is_called(tmp_path):
         assert spent_before_every_read(here, tmp_path / "study.ledger", reported)
 
 
-@pytest.mark.parametrize("failure", [EngineFailed("DuckDB could not do it"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize(
+    "failure", [EngineFailed("DuckDB could not do it"), KeyboardInterrupt(), MemoryError()]
+)
 def test_a_report_that_fails_after_the_spend_can_be_asked_again_for_nothing(tmp_path, failure):
     told = EngineFailed if isinstance(failure, MemoryError) else type(failure)
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="1") as here:
@@ -221,7 +238,13 @@ def test_control_a_refund_on_error_is_caught(tmp_path):
 
     def spend_in_memory(_self, request_id, _query, epsilon, *, study, **_):
         return Grant(
-            study=study, request_id=request_id, question="", epsilon=epsilon, analyst=None, repeated=False, answer=None
+            study=study,
+            request_id=request_id,
+            question="",
+            epsilon=epsilon,
+            analyst=None,
+            repeated=False,
+            answer=None,
         )
 
     forgetful = mock.patch.object(Book, "spend", spend_in_memory)

@@ -1,7 +1,9 @@
-"""TRUST 4 for calls on a study's account: if anything of the data was looked at, a committed spend exists, and stays.
+"""TRUST 4 for calls on a study's account: if anything of the data was looked at, a committed spend
+exists, and stays.
 
-An exception is thrown at every step of a call, one at a time, before it and after it; then the ledger is opened again
-from disk. The control gives back what was spent when the work fails, and must be caught.
+An exception is thrown at every step of a call, one at a time, before it and after it; then the
+ledger is opened again from disk. The control gives back what was spent when the work fails, and
+must be caught.
 """
 
 import contextlib
@@ -46,13 +48,17 @@ def failing(owner, name, *, before):
 
 
 def called(ledger):
-    return discreet.mean(AGES, bounds=(0, 120), epsilon="0.3", ledger=ledger, study="survey", request_id="one")
+    return discreet.mean(
+        AGES, bounds=(0, 120), epsilon="0.3", ledger=ledger, study="survey", request_id="one"
+    )
 
 
 def spends_on_disk(path) -> int:
     """What another process would find."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT count(*) FROM discreet_entry WHERE kind = 'spend'").fetchone()[0]
+        return connection.execute(
+            "SELECT count(*) FROM discreet_entry WHERE kind = 'spend'"
+        ).fetchone()[0]
 
 
 @pytest.fixture
@@ -69,7 +75,9 @@ def broken(path, owner, name, *, before) -> None:
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
-def test_whatever_fails_after_the_spend_it_stays_spent_and_can_be_asked_again_for_nothing(path, owner, name, before):
+def test_whatever_fails_after_the_spend_it_stays_spent_and_can_be_asked_again_for_nothing(
+    path, owner, name, before
+):
     broken(path, owner, name, before=before)
     assert spends_on_disk(path) == 1
     with Ledger.open(path) as ledger:

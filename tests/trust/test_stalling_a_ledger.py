@@ -1,4 +1,6 @@
-"""TRUST 50, the ledger's part: repeats, held locks, large answers and many entries stall and fill nothing."""
+"""TRUST 50, the ledger's part: repeats, held locks, large answers and many entries stall and fill
+nothing.
+"""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +25,10 @@ def test_a_repeat_stores_no_question_and_only_so_many_are_kept(place, one_day, m
         for number in range(20):
             for analyst in (None, "ann"):
                 asked = {"study": "s", "data_version": "1", "analyst": analyst}
-                assert opened.spend(f"{analyst} {number}", "q" * 16_000, "0.1", **asked).answer == b"answer"
+                assert (
+                    opened.spend(f"{analyst} {number}", "q" * 16_000, "0.1", **asked).answer
+                    == b"answer"
+                )
         repeats = [entry for entry in opened.entries() if entry.kind == "repeat"]
         assert [entry.analyst for entry in repeats] == [None, "ann"] * 3
         assert {entry.query for entry in repeats} == {None}
@@ -45,7 +50,10 @@ def test_an_unanswered_question_is_answered_under_a_request_that_was_not_kept(pl
         assert opened.verify() == 3
 
 
-LOCKED = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query, 'discreet_study') > 0"
+LOCKED = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND strpos(query,"
+    " 'discreet_study') > 0"
+)
 
 
 def test_a_wait_for_a_lock_ends(server_place, monkeypatch):
@@ -59,7 +67,10 @@ def test_a_wait_for_a_lock_ends(server_place, monkeypatch):
         holder.execute("SELECT * FROM discreet_study WHERE name = 's' FOR UPDATE")
         with (
             server_place.open() as opened,
-            pytest.raises(EngineFailed, match=r"^the ledger was busy for 3 seconds: ask again .*; nothing was spent"),
+            pytest.raises(
+                EngineFailed,
+                match=r"^the ledger was busy for 3 seconds: ask again .*; nothing was spent",
+            ),
         ):
             opened.spend("r", "q", "0.1", study="s")
 
@@ -71,10 +82,15 @@ def test_another_study_goes_on_while_threads_wait_for_a_lock(server_place):
         with ThreadPoolExecutor(2) as pool:
             with psycopg.connect(server_place.where) as holder:
                 holder.execute("SELECT * FROM discreet_study WHERE name = 's' FOR UPDATE")
-                waiting = [pool.submit(opened.spend, name, name, "0.1", study="s") for name in ("r1", "r2")]
+                waiting = [
+                    pool.submit(opened.spend, name, name, "0.1", study="s") for name in ("r1", "r2")
+                ]
                 wait(lambda: server_place.execute(LOCKED) >= [(1,)])
                 opened.spend("r", "q", "0.1", study="t")
-                assert (opened.remaining("s"), [one.done() for one in waiting]) == (1, [False, False])
+                assert (opened.remaining("s"), [one.done() for one in waiting]) == (
+                    1,
+                    [False, False],
+                )
             assert [one.result().repeated for one in waiting] == [False, False]
 
 
@@ -88,7 +104,13 @@ def test_a_session_that_stops_in_a_transaction_is_ended_by_the_server(server_pla
         def freeze() -> None:
             with server_place.open() as opened, opened._book.page("s") as page:
                 own = page.connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
-                wait(lambda: not server_place.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", own))
+                wait(
+                    lambda: (
+                        not server_place.execute(
+                            "SELECT 1 FROM pg_stat_activity WHERE pid = ?", own
+                        )
+                    )
+                )
                 page.analyst("ann")
 
         with pytest.raises(EngineFailed, match="did not answer"):
@@ -119,7 +141,9 @@ def test_a_database_that_cannot_be_written_is_called_just_that(server_place, set
         server_place.execute(statement)
     limited = replace(server_place, where=f"{server_place.where}%20-c{setting}")
     with (
-        pytest.raises(EngineFailed, match=r"database is read-only|does not permit this user") as refusal,
+        pytest.raises(
+            EngineFailed, match=r"database is read-only|does not permit this user"
+        ) as refusal,
         limited.open() as opened,
     ):
         opened.spend("r", "q", "0.1", study="s")
@@ -146,7 +170,9 @@ def test_opening_and_verifying_hold_no_answers_in_memory(place):
 def test_opening_reads_the_same_few_entries_however_many_there_are(place, monkeypatch):
     """What the anchor has passed is not walked over again."""
     digests, digest = [], book.digest
-    monkeypatch.setattr(book, "digest", lambda *given: digests.append(given[1].number) or digest(*given))
+    monkeypatch.setattr(
+        book, "digest", lambda *given: digests.append(given[1].number) or digest(*given)
+    )
     with place.open(new=True) as opened:
         opened.create("s", 1)
         for number in range(30):
@@ -176,7 +202,9 @@ def test_a_spend_goes_on_while_the_ledger_is_verified(place, monkeypatch):
 
 
 def test_an_ordinary_spend_and_its_answer_walk_over_no_entries(place, monkeypatch):
-    """However many there are; one that goes on with an old spend walks from there, to see that it has no answer."""
+    """However many there are; one that goes on with an old spend walks from there, to see that it
+    has no answer.
+    """
     walked, run = [], database.Database.run
 
     def counted(self, connection, statement, **values):

@@ -1,8 +1,9 @@
-"""TRUST 50: slow senders, readers that do not read, dear questions and endless repeats stall and fill nothing.
+"""TRUST 50: slow senders, readers that do not read, dear questions and endless repeats stall and
+fill nothing.
 
-Small numbers on this machine: tens of connections, and a clock that stands still until a test moves it on, so that
-whoever is cut was late by that clock, on a machine however busy. The control is uvicorn as it comes, which the same
-senders shut.
+Small numbers on this machine: tens of connections, and a clock that stands still until a test moves
+it on, so that whoever is cut was late by that clock, on a machine however busy. The control is
+uvicorn as it comes, which the same senders shut.
 """
 
 import gc
@@ -67,9 +68,13 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
-def head(site: Served, who: str | None, method: str = "POST", path: str = "/plan", length: int = 0) -> bytes:
+def head(
+    site: Served, who: str | None, method: str = "POST", path: str = "/plan", length: int = 0
+) -> bytes:
     token = "" if who is None else f"authorization: Bearer {site.tokens[who]}\r\n"
-    text = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n{token}content-type: application/json\r\n"
+    text = (
+        f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n{token}content-type: application/json\r\n"
+    )
     return f"{text}content-length: {length}\r\n\r\n".encode()
 
 
@@ -92,7 +97,8 @@ class Senders:
 
     def __init__(self, port: int, many: int, first: bytes, source: str = "127.0.0.1") -> None:
         self.connections = [
-            socket.create_connection(("127.0.0.1", port), source_address=(source, 0)) for _ in range(many)
+            socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+            for _ in range(many)
         ]
         for connection in self.connections:
             connection.sendall(first)
@@ -153,7 +159,8 @@ ANSWERED = ("a body without a token", "a body that nobody reads", "an idle conne
 @pytest.mark.parametrize("name", SLOW)
 def test_slow_senders_hold_nothing_and_others_are_served(site, port, clock, name):
     with Senders(port, 60, SLOW[name](site)) as slow:
-        if name == "an idle connection":  # until they are answered, sixty whole requests are work: others get 503
+        # until they are answered, sixty whole requests are work: others get 503
+        if name == "an idle connection":
             wait(slow.answered)
         assert {ask(port, site) for _ in range(10)} == {200}
         assert 0 < slow.held() <= HASTY.connections or name in ANSWERED
@@ -163,19 +170,29 @@ def test_slow_senders_hold_nothing_and_others_are_served(site, port, clock, name
 
 def plain(app: Any, *, limits: Limits, **_: Any) -> uvicorn.Server:
     """A server as it comes, with as many connections."""
-    options = {"lifespan": "off", "log_level": "critical", "access_log": False, "http": "h11", "ws": "none"}
+    options = {
+        "lifespan": "off",
+        "log_level": "critical",
+        "access_log": False,
+        "http": "h11",
+        "ws": "none",
+    }
     return uvicorn.Server(uvicorn.Config(app, limit_concurrency=limits.connections, **options))
 
 
 def test_a_plain_server_would_be_shut_by_them(site):
-    with running(site, HASTY, make=plain) as url, Senders(port_of(url), 60, SLOW["a head that does not end"](site)):
+    with (
+        running(site, HASTY, make=plain) as url,
+        Senders(port_of(url), 60, SLOW["a head that does not end"](site)),
+    ):
         assert {ask(port_of(url), site) for _ in range(10)} == {503}
 
 
 def test_a_late_request_is_told_so(site, port, clock):
     with socket.create_connection(("127.0.0.1", port), LONG) as connection:
         connection.sendall(head(site, "ann", length=60_000) + b"{")
-        assert ask(port, site) == 200  # connections are read in their order: the server has seen the head, too
+        # connections are read in their order: the server has seen the head, too
+        assert ask(port, site) == 200
         clock.move(1.01 * PATIENCE)
         told = connection.recv(65_536)
     assert told.startswith(b"HTTP/1.1 408")
@@ -221,7 +238,10 @@ def big() -> Iterator[tuple[Served, str]]:
     limits = replace(HASTY, at_once=2, pace=PACE)
     with folder_in_memory() as folder, ExitStack() as stack:
         study = stack.enter_context(Study(policy, ledger=folder / "people.ledger", name="people"))
-        access, requests = Access(folder / "discreet.access", new=True), Requests(folder / "discreet.requests")
+        access, requests = (
+            Access(folder / "discreet.access", new=True),
+            Requests(folder / "discreet.requests"),
+        )
         tokens = {}
         for name in ("ann", "bob"):
             study.ledger.allot(name, "0.5", study="people")
@@ -232,7 +252,12 @@ def big() -> Iterator[tuple[Served, str]]:
             connection = http.client.HTTPConnection("127.0.0.1", port_of(url), timeout=LONG)
             sql = "SELECT place, count(*) AS n FROM people GROUP BY place"
             asked = json.dumps(body(sql=sql, request_id="big"))
-            connection.request("POST", "/release", asked, {**site.headers("ann"), "content-type": "application/json"})
+            connection.request(
+                "POST",
+                "/release",
+                asked,
+                {**site.headers("ann"), "content-type": "application/json"},
+            )
             response = connection.getresponse()
             content = response.read()
             connection.close()
@@ -258,7 +283,9 @@ def held() -> Iterator[list[int]]:
 
     def write(transport: _Transport, data: bytes) -> None:
         real(transport, data)
-        live = [one for one in gc.get_objects() if issubclass(type(one), Connection) and one in one.live]
+        live = [
+            one for one in gc.get_objects() if issubclass(type(one), Connection) and one in one.live
+        ]
         found.append(sum(one.transport.get_write_buffer_size() for one in live))
 
     with mock.patch.object(_Transport, "write", write):
@@ -271,14 +298,16 @@ def test_readers_that_do_not_read_stall_nobody_and_hold_little(big, clock):
         readers = [stack.enter_context(reader(site, url)) for _ in range(6)]
         wait(lambda: max(written, default=0) > PIECE)  # two of them are answered, and do not read
         assert {ask(port_of(url), site) for _ in range(10)} == {200}
-        assert ask(port_of(url), site, "ann") == 200  # whoever asks for something else does not wait for them
+        # whoever asks for something else does not wait for them
+        assert ask(port_of(url), site, "ann") == 200
 
         def are_closed() -> bool:
             clock.move(PATIENCE / 10)
             return sum(map(is_closed, readers)) >= 4
 
         wait(are_closed)
-        assert max(written) <= 2 * 3 * PIECE  # two answers are being sent, and of each what one write adds
+        # two answers are being sent, and of each what one write adds
+        assert max(written) <= 2 * 3 * PIECE
 
 
 def test_a_reader_who_takes_a_little_now_and_then_is_cut(big, clock):
@@ -341,7 +370,11 @@ def slow(site: Served, end: threading.Event) -> Iterator[Counter[str]]:
 
 def test_two_requests_of_a_person_at_a_time_and_eight_wait(tmp_path):
     limits, end = replace(QUICK, at_once=2), threading.Event()
-    with served(tmp_path, epsilon=100, limits=limits) as site, running(site, limits) as url, slow(site, end) as seen:
+    with (
+        served(tmp_path, epsilon=100, limits=limits) as site,
+        running(site, limits) as url,
+        slow(site, end) as seen,
+    ):
         post = lambda at: site.client().post("/release", json=body(epsilon=f"0.{at + 1:03d}"))  # noqa: E731
         with ThreadPoolExecutor(14) as pool:
             answers = [pool.submit(post, at) for at in range(14)]
@@ -360,8 +393,15 @@ def test_two_requests_of_a_person_at_a_time_and_eight_wait(tmp_path):
 
 def test_long_work_leaves_threads_for_short_work(tmp_path):
     limits, end = replace(QUICK, threads=1), threading.Event()
-    with served(tmp_path, epsilon=100, limits=limits) as site, slow(site, end) as seen, ThreadPoolExecutor(2) as pool:
-        busy = [pool.submit(site.client().post, "/release", json=body(epsilon=f"0.{at + 1}")) for at in range(2)]
+    with (
+        served(tmp_path, epsilon=100, limits=limits) as site,
+        slow(site, end) as seen,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        busy = [
+            pool.submit(site.client().post, "/release", json=body(epsilon=f"0.{at + 1}"))
+            for at in range(2)
+        ]
         wait(lambda: seen["now"] == 1)
         assert site.client("bob").get("/studies").status_code == 200
         assert (seen["now"], [one.done() for one in busy]) == (1, [False, False])
@@ -369,7 +409,9 @@ def test_long_work_leaves_threads_for_short_work(tmp_path):
         assert {one.result().status_code for one in busy} == {200}
 
 
-@pytest.mark.parametrize("terms", [{"epsilon": "0.00009"}, {"epsilon": "1e-9"}, {"epsilon": None, "within": 10**9}])
+@pytest.mark.parametrize(
+    "terms", [{"epsilon": "0.00009"}, {"epsilon": "1e-9"}, {"epsilon": None, "within": 10**9}]
+)
 def test_a_tiny_epsilon_is_refused_before_any_spend(site, terms):
     terms = {**terms, "sql": "SELECT count(*) AS n FROM people"}
     for path, asked in (("/plan", body(request_id=None, **terms)), ("/release", body(**terms))):
@@ -378,7 +420,9 @@ def test_a_tiny_epsilon_is_refused_before_any_spend(site, terms):
         assert refused.status_code == 400
         assert "at least 0.0001 over HTTP" in refused.json()["error"]
         assert site.study.ledger.entries("people") == before
-    assert site.client().post("/plan", json=body(request_id=None, epsilon="0.0001")).status_code == 200
+    assert (
+        site.client().post("/plan", json=body(request_id=None, epsilon="0.0001")).status_code == 200
+    )
 
 
 def test_repeats_under_new_ids_end_with_the_day(tmp_path):
@@ -404,9 +448,13 @@ def certificate(tmp_path_factory) -> dict[str, Any]:
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1)
+    )
     place = tmp_path_factory.mktemp("tls")
-    (place / "cert").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    (place / "cert").write_bytes(
+        made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    )
     plain = serialization.NoEncryption()
     pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     (place / "key").write_bytes(key.private_bytes(pem, form, plain))
@@ -414,7 +462,9 @@ def certificate(tmp_path_factory) -> dict[str, Any]:
 
 
 def test_a_handshake_that_does_not_come_is_not_waited_for(site, certificate):
-    """Its limit is the event loop's: on a clock that nobody moves, a client in a hurry may be late, and tries again."""
+    """Its limit is the event loop's: on a clock that nobody moves, a client in a hurry may be late,
+    and tries again.
+    """
     trusting = ssl.create_default_context(cafile=certificate["certfile"])
     trusting.check_hostname = False
 

@@ -1,4 +1,6 @@
-"""Trust 9: no bad parameter of a study is worked with; each is refused, with nothing read and nothing spent."""
+"""Trust 9: no bad parameter of a study is worked with; each is refused, with nothing read and
+nothing spent.
+"""
 
 import math
 from decimal import Decimal
@@ -85,7 +87,9 @@ def test_a_bad_epsilon_is_refused(here, tmp_path, epsilon):
 @pytest.mark.parametrize("within", NO_NUMBERS, ids=shown)
 def test_a_bad_accuracy_is_refused(here, tmp_path, within):
     if within == "1e400":  # so loose that the least ε will do
-        assert here.sql(select("count(*)", "WHERE well"), within=within).epsilon == Fraction(1, 10**9)
+        assert here.sql(select("count(*)", "WHERE well"), within=within).epsilon == Fraction(
+            1, 10**9
+        )
     else:
         refused(here, tmp_path, within=within, size=100)
 
@@ -102,7 +106,15 @@ def test_a_bad_size_is_refused(here, tmp_path, size):
 
 @pytest.mark.parametrize(
     "weights",
-    [{"place": 1}, {"nobody": 1}, {1: 1}, [("count(*)", 1)], "count(*)", 3, *({"count(*)": bad} for bad in NO_NUMBERS)],
+    [
+        {"place": 1},
+        {"nobody": 1},
+        {1: 1},
+        [("count(*)", 1)],
+        "count(*)",
+        3,
+        *({"count(*)": bad} for bad in NO_NUMBERS),
+    ],
     ids=shown,
 )
 def test_bad_weights_are_refused(here, tmp_path, weights):
@@ -165,7 +177,8 @@ def test_bad_bounds_are_refused_by_the_policy_or_by_the_question(tmp_path, bound
     with pytest.raises(DiscreetError) as error:
         study_of(ROWS, tmp_path / "study.ledger", **terms).sql(select("avg(age)"), epsilon=1)
     assert "\n" not in str(error.value)
-    assert not list(tmp_path.iterdir()) or bounds is None  # no ledger was begun for a policy that is none
+    # no ledger was begun for a policy that is none
+    assert not list(tmp_path.iterdir()) or bounds is None
 
 
 BAD_POLICIES = [

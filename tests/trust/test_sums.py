@@ -1,8 +1,10 @@
-"""TRUST 12 to 16: the attacks on sums, through a study from the row to the integer that gets the noise.
+"""TRUST 12 to 16: the attacks on sums, through a study from the row to the integer that gets the
+noise.
 
-A plan is replayed on two tables that differ in one row, without noise; what is compared is how far the integers move
-in the scale of the noise that they would get, in exact fractions. Each control is the naive sum that falls to the
-same rows. (The same attacks on arrays are laws: test_joint_designs_are_private.)
+A plan is replayed on two tables that differ in one row, without noise; what is compared is how far
+the integers move in the scale of the noise that they would get, in exact fractions. Each control is
+the naive sum that falls to the same rows. (The same attacks on arrays are laws:
+test_joint_designs_are_private.)
 """
 
 import math
@@ -24,7 +26,9 @@ def record(values, kind, bounds, asked="sum(x)", **terms):
     """The release without noise of a question about one column."""
     table = pa.table({"x": pa.array(values, kind)})
     columns = {"x": {"bounds": list(bounds)}}
-    policy = Policy(source=table, columns=columns, epsilon=10**6, version="1", neighbors="add-remove", **terms)
+    policy = Policy(
+        source=table, columns=columns, epsilon=10**6, version="1", neighbors="add-remove", **terms
+    )
     study = Study(policy, ledger=Paper())
     return replayed(study.sql(f"SELECT {asked} FROM data", epsilon=EPSILON), study)  # noqa: S608
 
@@ -49,13 +53,20 @@ def test_integers_whose_sum_leaves_64_bits_neither_wrap_nor_raise(asked):
 def test_control_naive_sums_of_the_same_integers_wrap_or_raise():
     with np.errstate(over="ignore"):
         assert np.add.reduce(np.array([2**62, 2**62])) < 0
-    with sqlite3.connect(":memory:") as connection, pytest.raises(sqlite3.OperationalError, match="integer overflow"):
-        connection.execute("SELECT sum(x) FROM (SELECT ? AS x UNION ALL SELECT ?)", (2**62, 2**62)).fetchall()
+    with (
+        sqlite3.connect(":memory:") as connection,
+        pytest.raises(sqlite3.OperationalError, match="integer overflow"),
+    ):
+        connection.execute(
+            "SELECT sum(x) FROM (SELECT ? AS x UNION ALL SELECT ?)", (2**62, 2**62)
+        ).fetchall()
     connection.close()
 
 
 def rounding_set(p: int, ones: int):
-    """n = 2^p + 1 rows, so many of them 1, and bounds so near to each other that every sum of floats is rounded."""
+    """n = 2^p + 1 rows, so many of them 1, and bounds so near to each other that every sum of
+    floats is rounded.
+    """
     low, high = 0.5 * (1 + 2.0 ** (p - 53) - 2.0**-52), 0.5 * (1 + 2.0 ** (p - 53))
     return [1.0] * ones + [0.0] * (2**p + 1 - ones), low, high
 
@@ -82,7 +93,9 @@ def test_the_rounding_set_moves_a_study_by_no_more_than_it_pays_for(p):
 
 @pytest.mark.parametrize(("p", "times"), [(4, 16), (6, 64)])
 def test_control_the_same_rows_move_a_float_sum_many_times_the_claim(p, times):
-    """One row moves from the lower to the upper bound, and the sum, the most careful of floats, by so many ranges."""
+    """One row moves from the lower to the upper bound, and the sum, the most careful of floats, by
+    so many ranges.
+    """
     _, low, high = rounding_set(p, 0)
     assert abs(float_sum(p, worst(p) + 1) - float_sum(p, worst(p))) == times * (high - low)
 
@@ -116,7 +129,9 @@ def orders(values):
 
 def test_any_order_of_rows_gives_the_same_integers():
     values = [2.0**53, *[1.0] * 1000, -(2.0**53), 0.1, 0.2, 0.3]
-    found = [integers(record(some, pa.float64(), (-(2**53), 2**53), ASKED)) for some in orders(values)]
+    found = [
+        integers(record(some, pa.float64(), (-(2**53), 2**53), ASKED)) for some in orders(values)
+    ]
     assert all(one == found[0] for one in found)
 
 
@@ -125,17 +140,36 @@ def test_control_the_order_moves_a_running_sum_of_the_same_rows():
     assert np.cumsum(backward)[-1] - np.cumsum(forward)[-1] == 1000
 
 
-ODD = [math.nan, math.inf, -math.inf, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, 2.0**63, float(2**53 + 2), None]
+ODD = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1.7e308,
+    -1.7e308,
+    2.0**63,
+    float(2**53 + 2),
+    None,
+]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 @pytest.mark.parametrize("asked", [ASKED, "count(x) AS people", "median(x) AS middle"])
 def test_no_odd_number_costs_more_than_a_plain_one_or_shows(odd, asked):
     plain = [1.0, 2.0, -2.5]
-    without, with_it = (record(some, pa.float64(), (-3, 5), asked) for some in (plain, [*plain, odd]))
+    without, with_it = (
+        record(some, pa.float64(), (-3, 5), asked) for some in (plain, [*plain, odd])
+    )
     assert loss(without, with_it) <= EPSILON
     assert without.shape() == with_it.shape()
-    shown = [value for column in with_it.content["numbers"].values() for ends in column.values() for value in ends]
+    shown = [
+        value
+        for column in with_it.content["numbers"].values()
+        for ends in column.values()
+        for value in ends
+    ]
     assert all(math.isfinite(value) and (value or math.copysign(1, value) > 0) for value in shown)
 
 

@@ -1,7 +1,8 @@
-"""TRUST 49: no output replaces what is there, belongs to the study or lies behind a link: it is refused before a spend.
+"""TRUST 49: no output replaces what is there, belongs to the study or lies behind a link: it is
+refused before a spend.
 
-Every writer is tried with every bad target, and then with a good one; a wrong target leaves the folder as it was and
-the budget untouched.
+Every writer is tried with every bad target, and then with a good one; a wrong target leaves the
+folder as it was and the budget untouched.
 """
 
 import hashlib
@@ -30,7 +31,9 @@ place = { keys = "places.csv" }
 age = { bounds = [0, 120] }
 """
 SQL = "SELECT place, count(*) AS n, avg(age) FROM people GROUP BY place"
-TABLE = pa.table({"place": ["a", "b", "c"] * 20, "age": [float(at) for at in range(60)], "n": range(60)})
+TABLE = pa.table(
+    {"place": ["a", "b", "c"] * 20, "age": [float(at) for at in range(60)], "n": range(60)}
+)
 
 
 @pytest.fixture
@@ -49,7 +52,10 @@ def folder(tmp_path):
         (tmp_path / f"folder.{form}").mkdir()
     discreet.open(tmp_path / "study.toml").ledger.close()
     for name in ("alias.parquet", "alias.csv"):
-        os.link(tmp_path / ("people.parquet" if name.endswith("parquet") else "places.csv"), tmp_path / name)
+        os.link(
+            tmp_path / ("people.parquet" if name.endswith("parquet") else "places.csv"),
+            tmp_path / name,
+        )
     return tmp_path
 
 
@@ -121,8 +127,23 @@ def test_the_ledger_is_no_target_of_any_command(folder):
         for name in ("study.ledger", "study.ledger.anchor", "study.ledger-wal")
     ]
     commands += [["figure", "budget", "--ledger", "study.ledger", "-o", "link.svg", "--force"]]
-    commands += [["init", "people.parquet", "-o", "dangling.json", "--yes"], ["figure", "slide", "-o", "dangling.svg"]]
-    commands += [["noise", "people.parquet", "people.parquet", "--column", "n", "--sensitivity", "1", "--epsilon", "1"]]
+    commands += [
+        ["init", "people.parquet", "-o", "dangling.json", "--yes"],
+        ["figure", "slide", "-o", "dangling.svg"],
+    ]
+    commands += [
+        [
+            "noise",
+            "people.parquet",
+            "people.parquet",
+            "--column",
+            "n",
+            "--sensitivity",
+            "1",
+            "--epsilon",
+            "1",
+        ]
+    ]
     commands += [[*commands[-1], "--force"]]
     commands += [["noise", "people.parquet", name, "--column", "n", "--sensitivity", "1", "--epsilon", "1", "--force"]
                  for name in ("alias.parquet", "link.parquet", "dangling.parquet", "folder.parquet")]  # fmt: skip
@@ -140,7 +161,9 @@ def answer(folder):
 
 WRITERS = {
     "save .csv": lambda answer, place, force: answer.save(place.with_suffix(".csv"), force=force),
-    "save .parquet": lambda answer, place, force: answer.save(place.with_suffix(".parquet"), force=force),
+    "save .parquet": lambda answer, place, force: answer.save(
+        place.with_suffix(".parquet"), force=force
+    ),
     "save .json": lambda answer, place, force: answer.save(place.with_suffix(".json"), force=force),
     "save .xlsx": lambda answer, place, force: answer.save(place.with_suffix(".xlsx"), force=force),
     "save .md": lambda answer, place, force: answer.save(place.with_suffix(".md"), force=force),
@@ -148,8 +171,10 @@ WRITERS = {
     "figure": lambda answer, place, force: figures.save(
         answer.figure(), place.with_suffix(".svg"), force=force, kept=answer.kept
     ),
-    "certificate": lambda _answer, place, force: certify("count", epsilon=1).save(
-        place.with_suffix(".json"), force=force
+    "certificate": (
+        lambda _answer, place, force: certify("count", epsilon=1).save(
+            place.with_suffix(".json"), force=force
+        )
     ),
 }
 
@@ -169,7 +194,9 @@ def test_every_writer_has_the_same_rules(name, answer, folder):
     assert {file: hashed for file, hashed in state(folder).items() if file in before} == before
     assert not list(folder.glob(".*.part"))
     write(answer, folder / "new", False)
-    [made] = [file for file in folder.glob("new.*") if not file.name.endswith(".release.json")] or folder.glob("new.*")
+    [made] = [
+        file for file in folder.glob("new.*") if not file.name.endswith(".release.json")
+    ] or folder.glob("new.*")
     content = made.read_bytes()
     made.write_text("changed by hand", "utf-8")
     with pytest.raises(InvalidParameter, match="must not exist"):
@@ -192,12 +219,16 @@ def test_a_name_that_no_file_can_have_is_refused_in_one_sentence(name, answer, f
     wanted = folder / IMPOSSIBLE[name]
     with discreet.open(folder / "study.toml") as study:
         before, spent = state(folder), study.spent
-        writers = [*(lambda write=write: write(answer, wanted, False) for write in WRITERS.values())]
+        writers = [
+            *(lambda write=write: write(answer, wanted, False) for write in WRITERS.values())
+        ]
         if name == "too long with its record":  # which only some have
             writers = writers[:6]
         writers += [lambda: study.sql(SQL, epsilon=2).release(to=wanted.with_suffix(".parquet"))]
         for write in writers:
-            with pytest.raises(InvalidParameter, match=r"cannot be written: .*; name another file") as refused:
+            with pytest.raises(
+                InvalidParameter, match=r"cannot be written: .*; name another file"
+            ) as refused:
                 write()
             assert len(str(refused.value)) < 200
         assert (state(folder), study.spent) == (before, spent)
@@ -222,13 +253,24 @@ def test_a_file_of_an_answer_has_the_same_rules(folder):
         (folder / "beside.release.json").write_text("mine", "utf-8")
         (folder / "linked.release.json").symlink_to("outside/nothing")
         before = state(folder)
-        for bad in ("people", "alias", "mine", "link", "dangling", "folder", "beside", "linked", "nowhere/a"):
+        for bad in (
+            "people",
+            "alias",
+            "mine",
+            "link",
+            "dangling",
+            "folder",
+            "beside",
+            "linked",
+            "nowhere/a",
+        ):
             with pytest.raises(InvalidParameter):
                 plan.release(to=folder / f"{bad}.parquet")
         assert study.spent == spent
         assert state(folder) == before
         made = plan.release(to=folder / "new.parquet")
-        assert plan.release(to=folder / "new.parquet").record == made.record  # asked again, it is there
+        # asked again, it is there
+        assert plan.release(to=folder / "new.parquet").record == made.record
         assert study.spent == spent + 1
 
 
@@ -238,7 +280,13 @@ def test_noise_has_the_same_rules(folder):
         ledger.create("s", 10)
         terms = {"columns": ["n"], "sensitivity": 1, "epsilon": 1}
         account = {"ledger": ledger, "study": "s"}
-        for bad in ("people.parquet", "alias.parquet", "mine.parquet", "link.parquet", "dangling.parquet"):
+        for bad in (
+            "people.parquet",
+            "alias.parquet",
+            "mine.parquet",
+            "link.parquet",
+            "dangling.parquet",
+        ):
             for more in ({}, account):
                 with pytest.raises(InvalidParameter):
                     add_noise(folder / "people.parquet", folder / bad, **terms, **more)
@@ -273,7 +321,9 @@ def test_no_output_joins_the_data(tmp_path, monkeypatch, source, bad, good):
     pc.write_csv(pa.table({"age": [1, 2]}), tmp_path / "parts" / "a.csv")
     pc.write_csv(pa.table({"age": [1, 2]}), tmp_path / "parts" / "b.csv")
     (tmp_path / "link-to-parts").symlink_to("parts")
-    kept = writer.kept_source(Policy(source=source, epsilon=1, columns={"age": {"bounds": [0, 9]}}).source)
+    kept = writer.kept_source(
+        Policy(source=source, epsilon=1, columns={"age": {"bounds": [0, 9]}}).source
+    )
     for target in bad:
         for force in (False, True):
             with pytest.raises(InvalidParameter, match="among the data"):
@@ -289,7 +339,10 @@ def written_beside(target: Path, intruder) -> None:
 
 def test_a_name_that_comes_up_meanwhile_is_not_overwritten(tmp_path):
     target = tmp_path / "new.csv"
-    for intruder in (lambda: target.write_text("theirs", "utf-8"), lambda: target.symlink_to(tmp_path / "theirs")):
+    for intruder in (
+        lambda: target.write_text("theirs", "utf-8"),
+        lambda: target.symlink_to(tmp_path / "theirs"),
+    ):
         with pytest.raises(InvalidParameter, match="must not exist"):
             written_beside(target, intruder)
         assert target.is_symlink() or target.read_text("utf-8") == "theirs"
@@ -320,7 +373,9 @@ def test_a_draft_is_private_and_the_file_has_the_mode_of_the_umask(tmp_path):
 
 
 def test_a_release_whose_name_is_taken_while_it_is_written_is_not_lost(folder, monkeypatch):
-    """It is drawn once: what was paid for stays, under another name, and counts as the release once it is moved."""
+    """It is drawn once: what was paid for stays, under another name, and counts as the release once
+    it is moved.
+    """
     publish = writer.Draft.publish
     target = folder / "new.parquet"
 
@@ -332,7 +387,9 @@ def test_a_release_whose_name_is_taken_while_it_is_written_is_not_lost(folder, m
         planned = study.sql(SQL, epsilon="0.1")
         with monkeypatch.context() as patch:
             patch.setattr(writer.Draft, "publish", late)
-            with pytest.raises(EngineFailed, match="was taken in the meantime: the complete release is in") as told:
+            with pytest.raises(
+                EngineFailed, match="was taken in the meantime: the complete release is in"
+            ) as told:
                 planned.release(to=target, request_id="r")
         assert target.read_text("utf-8") == "theirs"
         spent = study.spent

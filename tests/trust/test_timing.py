@@ -1,9 +1,11 @@
-"""TRUST 33: time separates neither two neighbouring data sets nor large noise from small, on a fixed question's path.
+"""TRUST 33: time separates neither two neighbouring data sets nor large noise from small, on a
+fixed question's path.
 
-`tests/timing.py` says how that is decided, with a false-alarm rate below 2·10⁻⁹ for each test however busy the machine
-is; what is caught is a bit that makes calls a quarter longer or shorter. The controls sleep for a millisecond beside
-a call of a fraction of that, do a release twice, or draw by counting one by one: they are decided by the same test, and
-missed with a chance below 10⁻⁹. All of them run alone, after the other tests.
+`tests/timing.py` says how that is decided, with a false-alarm rate below 2·10⁻⁹ for each test
+however busy the machine is; what is caught is a bit that makes calls a quarter longer or shorter.
+The controls sleep for a millisecond beside a call of a fraction of that, do a release twice, or
+draw by counting one by one: they are decided by the same test, and missed with a chance below 10⁻⁹.
+All of them run alone, after the other tests.
 """
 
 import random
@@ -36,7 +38,9 @@ def asleep(call, seconds: float):
 
 
 def counted(bob: bool):
-    """A count on an array with and without one person: the data that the attacker tries to tell apart."""
+    """A count on an array with and without one person: the data that the attacker tries to tell
+    apart.
+    """
     people = np.array([True, False] * 500 + [bob])
     return lambda: discreet.count(people, epsilon=1, neighbors="change-one")
 
@@ -62,7 +66,10 @@ def test_control_a_millisecond_more_is_seen(make):
 
 def released(bob: dict):
     """A release of a study, each time with its own draws; the ledger is one without a disk."""
-    rows = [{"who": f"u{at}", "place": "north", "age": at % 11, "pay": 1.0, "well": at % 2 == 0} for at in range(200)]
+    rows = [
+        {"who": f"u{at}", "place": "north", "age": at % 11, "pay": 1.0, "well": at % 2 == 0}
+        for at in range(200)
+    ]
     study = study_of([*rows, {"who": "bob", **bob}], Paper(), version="1")
     plan = study.sql(select("count(*), avg(age)", "WHERE well"), epsilon=1)
     return plan.release
@@ -80,7 +87,9 @@ def test_one_row_of_a_study_does_not_show_in_the_time(bob):
 def placed(bob: bytes):
     """A histogram of texts, as Arrow has them or as Python's own, one of which may be no UTF-8."""
     raw = [b"north", b"south", b"east", b"west"] * 5_000 + [bob]
-    return pa.array(raw, pa.binary()).view(pa.string()), [text.decode(errors="surrogateescape") for text in raw]
+    return pa.array(raw, pa.binary()).view(pa.string()), [
+        text.decode(errors="surrogateescape") for text in raw
+    ]
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["arrow", "objects"])
@@ -88,7 +97,11 @@ def test_one_text_that_is_no_utf_8_does_not_show_in_the_time(kind):
     plain, odd = (placed(bob)[kind] for bob in (b"west", b"caf\xe9"))
     unset, bit_set = (
         partial(
-            discreet.histogram, np.array(data, object) if kind else data, keys=["north", "south"], other="o", epsilon=1
+            discreet.histogram,
+            np.array(data, object) if kind else data,
+            keys=["north", "south"],
+            other="o",
+            epsilon=1,
         )
         for data in (plain, odd)
     )
@@ -102,7 +115,8 @@ def test_control_twice_the_time_of_a_release_is_seen():
 def by_size(draw) -> Iterator[Pair]:
     """Pairs of draws, one small and one large, without end: (time of the small, time of the large).
 
-    The draws are independent, so each order of the two is as likely: chance has put them into it, as a coin would.
+    The draws are independent, so each order of the two is as likely: chance has put them into it,
+    as a coin would.
     """
     middle = statistics.median(abs(draw()) for _ in range(1_001))
     while True:

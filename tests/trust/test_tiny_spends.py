@@ -1,8 +1,9 @@
 """TRUST 22: after the budget is gone a million tiny spends are refused, as the first one is.
 
-A refusal leaves no trace: after 1,000 of them the ledger's file and its anchor are the same, byte for byte. What the
-ledger decides is a function of these bytes and of the request alone, so the next million meets what the first one met.
-(A million of them would take some four minutes.) The control counts in floats, and lets a hundred thousand pass.
+A refusal leaves no trace: after 1,000 of them the ledger's file and its anchor are the same, byte
+for byte. What the ledger decides is a function of these bytes and of the request alone, so the next
+million meets what the first one met. (A million of them would take some four minutes.) The control
+counts in floats, and lets a hundred thousand pass.
 """
 
 from fractions import Fraction

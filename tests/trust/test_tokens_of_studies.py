@@ -32,7 +32,9 @@ COUNT = "SELECT count(*) AS n FROM people"
 
 def token(policy: Path, access: Path, name: str = "ann") -> str:
     """What the custodian is shown for a token in a shared file."""
-    done = CliRunner().invoke(app, ["token", name, "--study", str(policy), "--allot", "0.5", "--access", str(access)])
+    done = CliRunner().invoke(
+        app, ["token", name, "--study", str(policy), "--allot", "0.5", "--access", str(access)]
+    )
     assert done.exit_code == 0, done.output
     return (done.stdout.split() or [""])[-1]
 
@@ -41,10 +43,15 @@ def token(policy: Path, access: Path, name: str = "ann") -> str:
 def serving(policy: Path, access: Path) -> Iterator[Served]:
     """The study of a policy with a shared file of tokens, and a shared file of requests beside it."""
     with ExitStack() as stack:
-        study, requests = stack.enter_context(discreet.open(policy)), Requests(access.with_name("discreet.requests"))
+        study, requests = (
+            stack.enter_context(discreet.open(policy)),
+            Requests(access.with_name("discreet.requests")),
+        )
         known = Access(access)
         made = application({study.name: study}, known, requests, limits=QUICK)
-        yield Served(made, study, known, policy.parent, {}, stack.enter_context(start_blocking_portal()))
+        yield Served(
+            made, study, known, policy.parent, {}, stack.enter_context(start_blocking_portal())
+        )
         requests.close()
 
 
@@ -55,9 +62,17 @@ def years() -> Iterator[tuple[Path, Path, Path]]:
         for name in ("2023", "2024"):
             (folder / name).mkdir()
             policy = written(folder / name)
-            policy.write_text(policy.read_text("utf-8").replace("add-remove", "change-one"), "utf-8")
-        parquet.write_table(pa.concat_tables([people(), people()]), folder / "2024" / "people.parquet")
-        yield folder / "2023" / "people.toml", folder / "2024" / "people.toml", folder / "discreet.access"
+            policy.write_text(
+                policy.read_text("utf-8").replace("add-remove", "change-one"), "utf-8"
+            )
+        parquet.write_table(
+            pa.concat_tables([people(), people()]), folder / "2024" / "people.parquet"
+        )
+        yield (
+            folder / "2023" / "people.toml",
+            folder / "2024" / "people.toml",
+            folder / "discreet.access",
+        )
 
 
 def test_a_token_of_last_year_opens_nothing_this_year(years):
@@ -90,7 +105,9 @@ def test_ids_and_public_answers_of_two_studies_do_not_mix(years):
             site.tokens["ann"] = secret
             before = site.client().get("/releases/same")
             assert before.status_code == 404
-            told[policy] = site.client().post("/release", json=body(sql=COUNT, request_id="same")).json()
+            told[policy] = (
+                site.client().post("/release", json=body(sql=COUNT, request_id="same")).json()
+            )
             assert site.client().get("/releases/same").json() == told[policy]
     assert (told[old]["table"]["n"], told[new]["table"]["n"]) == ([400], [800])
 
@@ -114,8 +131,12 @@ def test_two_studies_in_one_ledger_have_names_tokens_and_budgets_of_their_own(ye
     *policies, access = years
     shared = access.with_name("team.ledger")
     secrets = {}
-    for policy, name, who in zip(policies, ("people-2023", "people-2024"), ("ann", "bob"), strict=True):
-        policy.write_text(f'study = "{name}"\nledger = "{shared}"\n{policy.read_text("utf-8")}', "utf-8")
+    for policy, name, who in zip(
+        policies, ("people-2023", "people-2024"), ("ann", "bob"), strict=True
+    ):
+        policy.write_text(
+            f'study = "{name}"\nledger = "{shared}"\n{policy.read_text("utf-8")}', "utf-8"
+        )
         made = CliRunner().invoke(commands, ["ledger", "create", str(policy)])
         assert made.exit_code == 0, made.output
         again = CliRunner().invoke(commands, ["ledger", "create", str(policy)])
@@ -126,7 +147,9 @@ def test_two_studies_in_one_ledger_have_names_tokens_and_budgets_of_their_own(ye
         asked = body(study="people-2024")
         assert site.client("ann").post("/release", json=asked).status_code == 404
         assert site.client("bob").post("/release", json=asked).status_code == 200
-        assert [float(site.study.ledger.spent(name)) for name in ("people-2023", "people-2024")] == [0, 0.1]
+        assert [
+            float(site.study.ledger.spent(name)) for name in ("people-2023", "people-2024")
+        ] == [0, 0.1]
 
 
 def test_a_permit_that_names_a_file_would_open_both(years):
@@ -142,7 +165,10 @@ def test_a_permit_that_names_a_file_would_open_both(years):
 def test_a_token_that_ends_while_its_request_comes_spends_nothing(end):
     with folder_in_memory() as folder, served(folder) as site, running(site) as url:
         sent, before = json.dumps(body()).encode(), site.study.remaining
-        head = f"Host: localhost\r\nAuthorization: Bearer {site.tokens['ann']}\r\nContent-Length: {len(sent)}"
+        head = (
+            f"Host: localhost\r\nAuthorization: Bearer {site.tokens['ann']}\r\nContent-Length:"
+            f" {len(sent)}"
+        )
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as line:
             request = f"POST /release HTTP/1.1\r\n{head}\r\nContent-Type: application/json\r\n\r\n"
             line.sendall(request.encode() + sent[:-1])
@@ -150,7 +176,9 @@ def test_a_token_that_ends_while_its_request_comes_spends_nothing(end):
             if end == "replaced":
                 site.access.rotate("ann")
             else:
-                site.access.revoke("ann", study=study_key(site.study) if end == "of no study" else None)
+                site.access.revoke(
+                    "ann", study=study_key(site.study) if end == "of no study" else None
+                )
             line.sendall(sent[-1:])
             assert line.recv(100).split()[1] == (b"404" if end == "of no study" else b"401")
         assert site.study.remaining == before

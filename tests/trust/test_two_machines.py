@@ -1,8 +1,10 @@
-"""TRUST 47: a database that is put back to an earlier state while two machines have anchors that know different heads.
+"""TRUST 47: a database that is put back to an earlier state while two machines have anchors that
+know different heads.
 
-What a machine has seen after the last entry that its anchor shares with the chain is charged when it restores, whatever
-the other has spent meanwhile. A server that is another one, or has another timeline, is refused before that: after a
-failover the standby may lack the last entries. The control is the rule of before: the difference of two totals.
+What a machine has seen after the last entry that its anchor shares with the chain is charged when
+it restores, whatever the other has spent meanwhile. A server that is another one, or has another
+timeline, is refused before that: after a failover the standby may lack the last entries. The
+control is the rule of before: the difference of two totals.
 """
 
 import os
@@ -31,7 +33,9 @@ def accepted(place) -> Ledger:
 
 
 def rolled_back(place):
-    """Two machines: A knows of 0.1, B has shown 0.8 more; then the database is put back to what A knows."""
+    """Two machines: A knows of 0.1, B has shown 0.8 more; then the database is put back to what A
+    knows.
+    """
     with place.open(new=True) as a:
         a.create("s", 2)
         a.record(a.spend("a1", "q", "0.1", study="s"), b"shown by A")
@@ -56,7 +60,9 @@ def test_what_the_other_machine_saw_is_charged_however_much_was_spent_meanwhile(
 
 
 def test_the_same_spend_in_the_same_second_is_another_entry(server_place, monkeypatch):
-    """A repeats, under the same request id, what B had spent and shown; the draws of both were seen."""
+    """A repeats, under the same request id, what B had spent and shown; the draws of both were
+    seen.
+    """
 
     class Stopped(datetime):
         @classmethod
@@ -109,7 +115,9 @@ def test_the_mark_stays_the_same_while_others_spend(server_place):
 
 
 def test_another_server_is_refused_until_a_restore_accepts_it(server_place, monkeypatch):
-    """When the ledger is opened, and when an open one connects anew; one restore serves all machines."""
+    """When the ledger is opened, and when an open one connects anew; one restore serves all
+    machines.
+    """
     with server_place.open(new=True) as ledger:
         ledger.create("s", 1)
         other = server_place.elsewhere("b")
@@ -131,15 +139,22 @@ def test_a_machine_joins_under_load_and_pays_nothing(server_place, tmp_path):
     mine = str(tmp_path / "mine.anchor")
     with server_place.open(new=True) as ledger:
         ledger.create("s", 1)
-        ledger.record(ledger.spend("r1", "q", "0.1", study="s", data_version=ledger.keyed("hash")), b"answer")
+        ledger.record(
+            ledger.spend("r1", "q", "0.1", study="s", data_version=ledger.keyed("hash")), b"answer"
+        )
         with Ledger.join(server_place.where, anchor=mine, other=server_place.anchor) as joined:
             for number in range(3):
                 ledger.spend(f"a{number}", "q", "0.1", study="s")
                 joined.spend(f"b{number}", "q", "0.1", study="s")
-            assert joined.spend("r2", "q", "0.1", study="s", data_version=joined.keyed("hash")).answer == b"answer"
+            assert (
+                joined.spend("r2", "q", "0.1", study="s", data_version=joined.keyed("hash")).answer
+                == b"answer"
+            )
             assert (joined.spent("s"), ledger.verify()) == (Fraction(7, 10), 10)
         assert {entry.kind for entry in ledger.entries()} == {"create", "spend", "answer", "repeat"}
-        with pytest.raises(InvalidParameter, match=r"anchor must be a new file, but mine\.anchor exists"):
+        with pytest.raises(
+            InvalidParameter, match=r"anchor must be a new file, but mine\.anchor exists"
+        ):
             Ledger.join(server_place.where, anchor=mine, other=server_place.anchor)
 
 
@@ -160,7 +175,9 @@ def test_a_file_has_one_machine(file_place, tmp_path):
 def standby(postgres):
     """A standby of the server, and a function that promotes it."""
     with psycopg.connect(postgres) as connection:
-        programs = Path(connection.execute("SELECT setting FROM pg_config WHERE name = 'BINDIR'").fetchone()[0])
+        programs = Path(
+            connection.execute("SELECT setting FROM pg_config WHERE name = 'BINDIR'").fetchone()[0]
+        )
     server = Path(psycopg.conninfo.conninfo_to_dict(postgres)["host"])
     folder = Path(tempfile.mkdtemp(prefix="discreet-standby-", dir=server.parent))
     owner = server.stat()
@@ -180,7 +197,16 @@ def standby(postgres):
         )
         assert done.returncode == 0, done.stdout
 
-    data, control = str(folder / "data"), ["-D", str(folder / "data"), "-w", "-t", str(int(PATIENCE))]
+    data, control = (
+        str(folder / "data"),
+        [
+            "-D",
+            str(folder / "data"),
+            "-w",
+            "-t",
+            str(int(PATIENCE)),
+        ],
+    )
     options = f"-c listen_addresses= -c unix_socket_directories={folder}"
     run("pg_basebackup", "-D", data, "-R", "-c", "fast", "-h", str(server), "-U", "postgres")
     run("pg_ctl", *control, "-o", options, "-l", str(folder / "log"), "start")
@@ -192,7 +218,9 @@ def test_a_standby_that_takes_over_is_refused_until_a_restore(server_place, stan
     """A real one: it is read-only at first, no commit waits for it, and then it is promoted."""
     address, promote = standby
     place = replace(server_place, where=address + server_place.where.removeprefix(postgres))
-    with pytest.raises(EngineFailed, match=r"a standby that no commit waits for.*synchronous_standby_names"):
+    with pytest.raises(
+        EngineFailed, match=r"a standby that no commit waits for.*synchronous_standby_names"
+    ):
         server_place.open(new=True).close()
     server_place.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     server_place.execute("SELECT pg_reload_conf()")
@@ -202,7 +230,9 @@ def test_a_standby_that_takes_over_is_refused_until_a_restore(server_place, stan
         with server_place.open() as ledger:
             ledger.create("s", 1)
             ledger.record(ledger.spend("r1", "q", "0.1", study="s", data_version="1"), b"answer")
-        with pytest.raises(EngineFailed, match=r"database is read-only: connect .*; nothing was spent"):
+        with pytest.raises(
+            EngineFailed, match=r"database is read-only: connect .*; nothing was spent"
+        ):
             place.open()
         promote()
     finally:
@@ -211,5 +241,6 @@ def test_a_standby_that_takes_over_is_refused_until_a_restore(server_place, stan
     with pytest.raises(LedgerDamaged, match="another system identifier or timeline"):
         place.open()
     with accepted(place) as ledger:
-        assert ledger.spent("s") == Fraction(1, 10)  # it waited for the standby, so nothing was lost
+        # it waited for the standby, so nothing was lost
+        assert ledger.spent("s") == Fraction(1, 10)
         assert ledger.spend("r2", "q", "0.1", study="s", data_version="1").answer == b"answer"

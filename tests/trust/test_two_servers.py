@@ -1,7 +1,8 @@
 """TRUST 5, 6 and 55: two servers over one PostgreSQL ledger, raced against each other and killed.
 
-Granted on both ≤ allotted ≤ total, to the last 10⁻⁹. What a killed server has spent and not recorded is answered by
-the other one under the same id, free. Controls, a racing ledger and an unpaid answer, are in `test_http_load.py`.
+Granted on both ≤ allotted ≤ total, to the last 10⁻⁹. What a killed server has spent and not
+recorded is answered by the other one under the same id, free. Controls, a racing ledger and an
+unpaid answer, are in `test_http_load.py`.
 """
 
 import asyncio
@@ -38,13 +39,20 @@ DYING = (
 
 
 def question(at: int, name: str = "") -> dict[str, Any]:
-    return {"study": "people", "sql": f"{SELECT}{at}", "epsilon": str(COST), "request_id": name or f"r{at}"}
+    return {
+        "study": "people",
+        "sql": f"{SELECT}{at}",
+        "epsilon": str(COST),
+        "request_id": name or f"r{at}",
+    }
 
 
 def team(place: Place, folder: Path) -> tuple[Path, dict[str, str]]:
     """A study with its ledger on a server, and the tokens of two analysts."""
     policy = written(folder)
-    policy.write_text(f'study = "people"\nledger = "{place.where}"\n{policy.read_text("utf-8")}', "utf-8")
+    policy.write_text(
+        f'study = "people"\nledger = "{place.where}"\n{policy.read_text("utf-8")}', "utf-8"
+    )
     made = CliRunner().invoke(app, ["ledger", "create", str(policy)])
     assert made.exit_code == 0, made.output
     return policy, {name: new_token(policy, name, "0.6") for name in ("ann", "bob")}
@@ -55,7 +63,9 @@ def here(policy: Path) -> Iterator[str]:
     """The address of a further server over the same files, in this process."""
     study, requests = discreet.open(policy), Requests(policy.with_name("discreet.requests"))
     with closing(study), closing(requests):
-        made = application({"people": study}, Access(policy.with_name("discreet.access")), requests, limits=QUICK)
+        made = application(
+            {"people": study}, Access(policy.with_name("discreet.access")), requests, limits=QUICK
+        )
         with running(Served(made, study, None, policy.parent, {}, None)) as url:
             yield url
 
@@ -68,7 +78,9 @@ async def race(urls: list[str], tokens: dict[str, str], clients: int) -> list[tu
         status = 200
         while status == 200:
             headers = {"authorization": f"Bearer {tokens[name]}"}
-            told = await session.post(f"{url}/release", json=question(next(numbers)), headers=headers)
+            told = await session.post(
+                f"{url}/release", json=question(next(numbers)), headers=headers
+            )
             status = told.status_code
             found.append((name, status))
 
@@ -91,7 +103,10 @@ def test_two_servers_spend_one_budget_and_one_goes_on_where_the_other_was_killed
             assert [entry.kind for entry in ledger.recent("people", last=1)] == ["spend"]
             assert ledger.spent("people") == COST
             taken = httpx.post(f"{second.url}/release", json=question(2, "r1"), headers=ann)
-            assert (taken.status_code, taken.json()["error"]) == (409, "The request_id was used for another question.")
+            assert (taken.status_code, taken.json()["error"]) == (
+                409,
+                "The request_id was used for another question.",
+            )
             told = httpx.post(f"{second.url}/release", json=question(1), headers=ann)
             assert told.status_code == 200, told.text
             same = httpx.post(f"{second.url}/release", json=question(1, "mine"), headers=bob)
@@ -106,7 +121,11 @@ def test_two_servers_spend_one_budget_and_one_goes_on_where_the_other_was_killed
             granted = [name for name, status in found if status == 200]
             assert COST * (1 + len(granted)) == 1 == ledger.spent("people")
             for name, paid in (("ann", 1), ("bob", 0)):
-                assert COST * (paid + granted.count(name)) == ledger.spent("people", analyst=name) <= Fraction("0.6")
+                assert (
+                    COST * (paid + granted.count(name))
+                    == ledger.spent("people", analyst=name)
+                    <= Fraction("0.6")
+                )
             ledger.verify()
         for server in (first, second):
             log = server.log.read_text("utf-8")

@@ -1,7 +1,9 @@
-"""TRUST 18: a unit counts by its limit however many rows it has, and under as many names as it has spellings.
+"""TRUST 18: a unit counts by its limit however many rows it has, and under as many names as it has
+spellings.
 
-A unit is a value of the unit column. What the source holds as one value is one unit, however it was written there;
-what it holds as two values is two, and each of them is protected for itself: that is said in docs/limits.md.
+A unit is a value of the unit column. What the source holds as one value is one unit, however it was
+written there; what it holds as two values is two, and each of them is protected for itself: that is
+said in docs/limits.md.
 """
 
 from fractions import Fraction
@@ -18,7 +20,9 @@ LIMIT = 3
 
 
 def replay(units, kind, *, max_rows=LIMIT):
-    """A count by place and a sum without noise, of rows with these units; everybody is 10 years old."""
+    """A count by place and a sum without noise, of rows with these units; everybody is 10 years
+    old.
+    """
     places = ["north" if at % 2 else "south" for at in range(len(units))]
     table = pa.table({"who": pa.array(units, kind), "place": places, "age": [10] * len(units)})
     columns = {"place": {"keys": ["north", "south"]}, "age": {"bounds": [0, 10]}}
@@ -63,7 +67,8 @@ def test_control_a_unit_that_is_not_limited_costs_far_more():
         for event, known in zip(events, mine, strict=True):
             event.public = known.public  # as if the noise were that of the limit
     unlimited.events = [
-        (name, share, events) for (_, _, events), (name, share, _) in zip(unlimited.events, limited.events, strict=True)
+        (name, share, events)
+        for (_, _, events), (name, share, _) in zip(unlimited.events, limited.events, strict=True)
     ]
     assert loss(without, unlimited) > 100 * EPSILON
 
@@ -88,13 +93,16 @@ SPELLINGS = ["Zoë", "Zoë ", "zoë", "Zoe" + chr(0x308), "ZOË", "Zo\u200bë"]
 def test_every_spelling_of_a_name_is_a_unit_and_pays_as_one():
     others = [f"u{at}" for at in range(OTHERS)]
     records = [
-        replay(others + [name for name in SPELLINGS[:many] for _ in range(9)], pa.string()) for many in (0, 1, 6)
+        replay(others + [name for name in SPELLINGS[:many] for _ in range(9)], pa.string())
+        for many in (0, 1, 6)
     ]
     assert loss(records[0], records[1]) <= EPSILON
     assert EPSILON < loss(records[0], records[2]) <= len(SPELLINGS) * EPSILON
     assert rows_counted(records[2]) == OTHERS + len(SPELLINGS) * LIMIT
 
 
-@pytest.mark.parametrize(("nobody", "kind"), [(None, pa.string()), (float("nan"), pa.float64()), (None, pa.int64())])
+@pytest.mark.parametrize(
+    ("nobody", "kind"), [(None, pa.string()), (float("nan"), pa.float64()), (None, pa.int64())]
+)
 def test_rows_of_nobody_do_not_count(nobody, kind):
     assert rows_counted(replay([nobody] * 9, kind)) == 0

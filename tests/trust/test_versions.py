@@ -1,10 +1,8 @@
 """TRUST 28: a version covers the declared columns and the unit alone, on every engine.
 
-A free repeat tells that they are the same, and nothing of other columns; the order of rows does not matter, and every
-row counts.
+A free repeat tells that they are the same, and nothing of other columns; the order of rows does not
+matter, and every row counts.
 """
-
-# ruff: noqa: S608 - statements are ours
 
 import json
 import sqlite3
@@ -19,7 +17,13 @@ import pytest
 from discreet import Policy, Study
 from discreet.engines.choose import engine_under
 
-ROWS = [("a", 1.5, "x", 7), ("a", None, "y", 8), ("b", 1.5, None, 9), ("", 0.0, "x", 7), ("a", 1.5, "x", 7)]
+ROWS = [
+    ("a", 1.5, "x", 7),
+    ("a", None, "y", 8),
+    ("b", 1.5, None, 9),
+    ("", 0.0, "x", 7),
+    ("a", 1.5, "x", 7),
+]
 NAMES = ("who", "age", "town", "secret")
 COLUMNS = {"age": {"bounds": [0, 9], "type": "number"}, "town": {"keys": ["x", "y"]}}
 TYPED = {"age": {"bounds": [0, 9]}, "town": {"keys": ["x", "y"]}}
@@ -28,7 +32,9 @@ TYPED = {"age": {"bounds": [0, 9]}, "town": {"keys": ["x", "y"]}}
 def table(rows):
     columns = list(zip(*rows, strict=True))
     types = [pa.string(), pa.float64(), pa.string(), pa.int64()]
-    return pa.table({name: pa.array(c, t) for name, c, t in zip(NAMES, columns, types, strict=True)})
+    return pa.table(
+        {name: pa.array(c, t) for name, c, t in zip(NAMES, columns, types, strict=True)}
+    )
 
 
 def with_cell(row, column, value):
@@ -91,7 +97,7 @@ def files(tmp_path):
         return str(tmp_path / "people.duckdb")
 
     def query(rows):
-        return f"SELECT * FROM '{parquet(rows)}'"
+        return f"SELECT * FROM '{parquet(rows)}'"  # noqa: S608
 
     return {"frame": table, "parquet": parquet, "csv": csv, "jsonl": jsonl} | {
         "sqlite": sqlite,
@@ -102,7 +108,9 @@ def files(tmp_path):
 
 def version(source, salt="salt"):
     terms = {"unit": "who", "max_rows": 2, "epsilon": 1}
-    own = Policy(source=source, table="people", columns=COLUMNS if _is_text(source) else TYPED, **terms)
+    own = Policy(
+        source=source, table="people", columns=COLUMNS if _is_text(source) else TYPED, **terms
+    )
     return engine_under(own).version(salt)
 
 
@@ -112,8 +120,12 @@ def _is_text(source):
 
 def compared(make):
     first = version(make(ROWS))
-    assert {name: version(make(rows)) == first for name, rows in SAME.items()} == dict.fromkeys(SAME, True)
-    assert {name: version(make(rows)) == first for name, rows in OTHER.items()} == dict.fromkeys(OTHER, False)
+    assert {name: version(make(rows)) == first for name, rows in SAME.items()} == dict.fromkeys(
+        SAME, True
+    )
+    assert {name: version(make(rows)) == first for name, rows in OTHER.items()} == dict.fromkeys(
+        OTHER, False
+    )
     assert version(make(ROWS), "another salt") != first
 
 
@@ -155,13 +167,22 @@ def test_a_version_on_spark_covers_the_declared_columns_alone(spark):
     compared(lambda rows: spark.createDataFrame(rows, types))
 
 
-def test_a_repeat_is_free_while_the_declared_columns_are_the_same_and_charged_when_they_are_not(tmp_path):
-    """What a charge for a repeat tells: that a declared cell, a unit or the number of rows has changed, and no more."""
+def test_a_repeat_is_free_while_the_declared_columns_are_the_same_and_charged_when_they_are_not(
+    tmp_path,
+):
+    """What a charge for a repeat tells: that a declared cell, a unit or the number of rows has
+    changed, and no more.
+    """
     make = files(tmp_path)["parquet"]
     policy = Policy(source=make(ROWS), epsilon=10, unit="who", max_rows=2, columns=TYPED)
     with Study(policy, ledger=tmp_path / "l") as study:
         plan, spent = study.sql("SELECT sum(age) FROM people", epsilon=1), []
-        for rows in (ROWS, SAME["another value of a column that is not declared"], OTHER["another number"], ROWS):
+        for rows in (
+            ROWS,
+            SAME["another value of a column that is not declared"],
+            OTHER["another number"],
+            ROWS,
+        ):
             make(rows)
             plan.release()
             spent.append(study.spent)

@@ -1,7 +1,9 @@
-"""TRUST 60: what is released is the exact integer plus the noise that was drawn for it, cell by cell, on every path.
+"""TRUST 60: what is released is the exact integer plus the noise that was drawn for it, cell by
+cell, on every path.
 
-The proof of `discreet verify` at a larger size, and on PostgreSQL and Spark. For every path there is a twin in which
-one thing is broken between the rows and the sampler, or between the sampler and what is shown: the proof must catch it.
+The proof of `discreet verify` at a larger size, and on PostgreSQL and Spark. For every path there
+is a twin in which one thing is broken between the rows and the sampler, or between the sampler and
+what is shown: the proof must catch it.
 """
 
 import pickle
@@ -33,7 +35,12 @@ from discreet.verify.additions_in_memory import topics
 MOST = 70_000
 LONG = dict(topics(rounds=3, most=MOST, rows=900, groups=(0, 3, 64, 65)))
 SMALL = dict(topics(rounds=1, most=MOST, rows=100, groups=(65,)))
-ASKED = ("count(*)|", "sum(far)|GROUP BY place", "count(*), avg(age), stddev(pay)|WHERE age >= 30", "median(age)|")
+ASKED = (
+    "count(*)|",
+    "sum(far)|GROUP BY place",
+    "count(*), avg(age), stddev(pay)|WHERE age >= 30",
+    "median(age)|",
+)
 
 
 def changed(module, name, change):
@@ -83,7 +90,9 @@ def halved_in_files():
 def missing_as_nought():
     """Missing values of a study that count as 0."""
     real = moments.on_grid
-    return mock.patch.object(moments, "on_grid", lambda of, grid, missing: real(of, grid, missing or 0))
+    return mock.patch.object(
+        moments, "on_grid", lambda of, grid, missing: real(of, grid, missing or 0)
+    )
 
 
 def half_of_its_noise():
@@ -91,7 +100,9 @@ def half_of_its_noise():
     real = mechanism.noisy_each
 
     def wrong(columns, scales, steps):
-        return real(columns, [scale / (2 if len(columns[0]) > 64 else 1) for scale in scales], steps)
+        return real(
+            columns, [scale / (2 if len(columns[0]) > 64 else 1) for scale in scales], steps
+        )
 
     return mock.patch.object(mechanism, "noisy_each", wrong)
 
@@ -126,7 +137,9 @@ def above_the_total():
 
 def public_though_chosen():
     """A relation with a filter whose number of rows counts as public."""
-    return mock.patch.object(split, "public_size", lambda policy, _: PublicSize(True, "", policy.unit))
+    return mock.patch.object(
+        split, "public_size", lambda policy, _: PublicSize(True, "", policy.unit)
+    )
 
 
 def rows_alike():
@@ -153,24 +166,36 @@ def in_the_first_part_alone():
 
 TWINS = {
     "questions by relation, unit, condition and groups": missing_as_nought,
-    "columns in memory, of every container": partial(changed, mechanism, "noisy_each", one_more_each),
-    "histograms, cumulative counts, octaves": partial(changed, counts, "noisy_counts", lambda found: found[::-1]),
-    "Algorithm 1 on numbers, lists and arrays": partial(changed, laplace_mechanism, "_to_steps", one_more),
+    "columns in memory, of every container": partial(
+        changed, mechanism, "noisy_each", one_more_each
+    ),
+    "histograms, cumulative counts, octaves": partial(
+        changed, counts, "noisy_counts", lambda found: found[::-1]
+    ),
+    "Algorithm 1 on numbers, lists and arrays": partial(
+        changed, laplace_mechanism, "_to_steps", one_more
+    ),
     "the textbook's mechanisms": partial(changed, mechanism, "noisy", lambda found: found + 1),
     "randomized response": partial(changed, response, "flips", np.logical_not),
     "noise on columns of files": halved_in_files,
     "reports": shifted_columns,
     "profiles": partial(changed, octaves, "noisy_counts", one_more),
     "discoveries": partial(changed, discovery, "kept_keys", lambda keys: keys[1:]),
-    "frames, Parquet and text files as sources": partial(changed, mechanism, "noisy_each", one_more_each),
-    "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(mock.patch.object, addition, "_is_near", lambda *_: True),
+    "frames, Parquet and text files as sources": partial(
+        changed, mechanism, "noisy_each", one_more_each
+    ),
+    "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(
+        mock.patch.object, addition, "_is_near", lambda *_: True
+    ),
     "answers of few groups, the same in several studies": kept_for_its_scale,
     "terms of a question, bins, units of many rows": three_rows_at_most,
     "shares of analysts, and what is above a total": above_the_total,
     "sources whose rows are chosen": public_though_chosen,
     "Algorithm 1 on arrays of several dimensions": rows_alike,
     "columns and files of several blocks": in_the_first_part_alone,
-    f"answers in files, of up to {MOST:,} groups": partial(changed, addition, "_noisy_array", exchanged),
+    f"answers in files, of up to {MOST:,} groups": partial(
+        changed, addition, "_noisy_array", exchanged
+    ),
     f"answers of 64, 65, 3,143 and {MOST:,} groups": half_of_its_noise,
 }
 
@@ -196,7 +221,9 @@ def test_control_a_twin_of_every_path_is_caught(topic):
 
 @pytest.mark.parametrize("broken", [1, 2])
 def test_control_noise_that_is_too_small_for_its_scale_or_used_again_is_caught(broken):
-    """All of 3,143 draws have half of the size of their scale, or the second half of them is the first again."""
+    """All of 3,143 draws have half of the size of their scale, or the second half of them is the
+    first again.
+    """
     real = vector._fill
 
     def wrong(out, scale, *given):
@@ -216,7 +243,9 @@ def test_control_noise_that_is_too_small_for_its_scale_or_used_again_is_caught(b
 
 
 def test_the_law_of_the_noise_finds_five_percent_less_and_is_silent_on_the_right_size():
-    """With 200,000 draws: 5 % less has a probability below 10⁻¹⁰⁰ under the right scale; a false alarm, below 10⁻¹²."""
+    """With 200,000 draws: 5 % less has a probability below 10⁻¹⁰⁰ under the right scale; a false
+    alarm, below 10⁻¹².
+    """
     right, wrong = Law(), Law()
     draws = np.empty(200_000, np.int64)
     vector.fill(draws, Fraction(10**6))
@@ -244,10 +273,14 @@ def proved_on(opened, neighbors, unit):
 def beyond_its_bounds():
     """A clamp without its upper end."""
     real = measures._clamped
-    return mock.patch.object(measures, "_clamped", lambda value, there, lower, _: real(value, there, lower, value))
+    return mock.patch.object(
+        measures, "_clamped", lambda value, there, lower, _: real(value, there, lower, value)
+    )
 
 
-@pytest.mark.parametrize("unit", additions.UNITS, ids=["rows", "two rows", "three rows in one group"])
+@pytest.mark.parametrize(
+    "unit", additions.UNITS, ids=["rows", "two rows", "three rows in one group"]
+)
 @pytest.mark.parametrize("neighbors", additions.RELATIONS)
 def test_on_postgresql(postgres, neighbors, unit):
     proved_on(conforming.on_postgresql(postgres), neighbors, unit)
@@ -257,11 +290,16 @@ def test_control_on_postgresql_a_clamp_that_is_left_out_is_caught(postgres):
     from discreet.engines.sql.engine import _known_statement
 
     opened = conforming.on_postgresql(postgres)
-    engine = opened(table_of(additions.people(Proof().dice, 3)))[0]  # an engine of ours proves itself before
+    # an engine of ours proves itself before
+    engine = opened(table_of(additions.people(Proof().dice, 3)))[0]
     assert engine
     _known_statement.cache_clear()
-    with beyond_its_bounds(), pytest.raises((EngineFailed, InvalidParameter), match=r"is not the exact number|fails"):
-        proved_on(opened, "add-remove", {})  # a number may be too large for an integer of PostgreSQL
+    with (
+        beyond_its_bounds(),
+        pytest.raises((EngineFailed, InvalidParameter), match=r"is not the exact number|fails"),
+    ):
+        # a number may be too large for an integer of PostgreSQL
+        proved_on(opened, "add-remove", {})
     _known_statement.cache_clear()
 
 
@@ -282,25 +320,33 @@ class TestSpark:
 
     @pytest.mark.parametrize("halved", [False, True])
     def test_noise_on_the_executors(self, spark, tmp_path, monkeypatch, halved):
-        """Each worker writes what it heard; what Spark wrote must be the rows plus that, and the control must not."""
+        """Each worker writes what it heard; what Spark wrote must be the rows plus that, and the
+        control must not.
+        """
         rows = [(f"k{key}", None if key % 7 == 0 else key * 10**15, key % 5) for key in range(500)]
         frame = spark.createDataFrame(rows, "name string, n bigint, small int").repartition(4)
         heard = tmp_path / "heard"
         heard.mkdir()
         monkeypatch.setattr("discreet.files.spark.noisy_batches", workers(str(heard), halved))
         found = add_noise(
-            frame, str(tmp_path / "out"), columns=["n", "small"], keep=["name"], sensitivity=3, epsilon="0.001"
+            frame,
+            str(tmp_path / "out"),
+            columns=["n", "small"],
+            keep=["name"],
+            sensitivity=3,
+            epsilon="0.001",
         )
         released = {row["name"]: (row["n"], row["small"]) for row in found.collect()}
         expected, scales = {}, set()
         for file in heard.iterdir():
-            given, notes = pickle.loads(file.read_bytes())  # noqa: S301 - our own
+            given, notes = pickle.loads(file.read_bytes())  # noqa: S301
             noise = np.stack([drawn for _, drawn in notes])
             scales |= {scale for scale, _ in notes}
             assert noise.shape == (2, len(given))
             for index, row in enumerate(given):
                 expected[row["name"]] = tuple(
-                    (row[name] or 0) + int(noise[at, index]) for at, name in enumerate(("n", "small"))
+                    (row[name] or 0) + int(noise[at, index])
+                    for at, name in enumerate(("n", "small"))
                 )
         assert scales == {3000}
         assert {name: (n or 0, small) for name, n, small in rows}.keys() == expected.keys()
@@ -308,7 +354,9 @@ class TestSpark:
 
 
 def workers(folder, halved):
-    """What runs on the executors; made in a function, so that Spark sends the code and not the name of this module."""
+    """What runs on the executors; made in a function, so that Spark sends the code and not the name
+    of this module.
+    """
 
     def listening(given, **terms):
         import os
@@ -320,7 +368,9 @@ def workers(folder, halved):
         for batch in given:
             with noting() as notes:
                 [noisy] = noisy_batches([batch], **terms)
-            content = pickle.dumps((batch.to_pylist(), [(note.parameter, note.drawn) for note in notes]))
+            content = pickle.dumps(
+                (batch.to_pylist(), [(note.parameter, note.drawn) for note in notes])
+            )
             with open(os.path.join(folder, os.urandom(8).hex()), "wb") as file:
                 file.write(content)
             if halved:
@@ -338,7 +388,10 @@ def workers(folder, halved):
     [
         (lambda out: out & -2, "bits that are not fair"),
         (np.abs, "signs that are not fair"),
-        (lambda out: np.repeat(out[: -(-out.size // 2)], 2)[: out.size], "too often as large as noise beside it"),
+        (
+            lambda out: np.repeat(out[: -(-out.size // 2)], 2)[: out.size],
+            "too often as large as noise beside it",
+        ),
         (
             lambda out: np.concatenate([out[: -(-out.size // 2)], -out])[: out.size],
             "too often as large as noise beside",
@@ -346,7 +399,9 @@ def workers(folder, halved):
     ],
 )
 def test_control_noise_of_the_right_size_that_does_not_follow_its_law_is_caught(wrong, words):
-    """Even numbers tell whether a total is odd; pairs of opposite numbers tell the sum of two totals."""
+    """Even numbers tell whether a total is odd; pairs of opposite numbers tell the sum of two
+    totals.
+    """
     law = Law()
     for _ in range(4):
         drawn = vector.sample(Fraction(10**6), 500)
@@ -357,7 +412,15 @@ def test_control_noise_of_the_right_size_that_does_not_follow_its_law_is_caught(
 def test_noise_as_it_is_drawn_follows_its_law_for_every_scale_and_number():
     """A right sampler fails in fewer than one of 10⁹ runs."""
     law = Law()
-    for scale in (Fraction(1, 3), Fraction(7), Fraction(10**4), Fraction(2**30, 3), Fraction(2**49 - 1)):
+    for scale in (
+        Fraction(1, 3),
+        Fraction(7),
+        Fraction(10**4),
+        Fraction(2**30, 3),
+        Fraction(2**49 - 1),
+    ):
         for count in (1, 2, 7, 20, 200, 3_000, 70_000):
-            law.add([noted.Noted("laplace", scale, count, vector.sample(scale, count))], "a release")
+            law.add(
+                [noted.Noted("laplace", scale, count, vector.sample(scale, count))], "a release"
+            )
     assert law.improbable() == []

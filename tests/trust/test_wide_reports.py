@@ -1,4 +1,6 @@
-"""TRUST 7: a report of many columns with many keys fails for no row, wherever the row lies among all combinations."""
+"""TRUST 7: a report of many columns with many keys fails for no row, wherever the row lies among
+all combinations.
+"""
 
 import pyarrow as pa
 import pytest
@@ -24,11 +26,16 @@ COLUMNS, KEYS = 24, 60
 def test_a_row_with_the_last_keys_is_answered_like_any_other(tmp_path, limits, key):
     """The largest number of a combination meets every way in which limits are kept."""
     columns = {f"c{at}": {"keys": [str(key) for key in range(KEYS)]} for at in range(COLUMNS)}
-    tables = {f"t{at}": f"SELECT c{at}, count(*) AS n FROM data GROUP BY c{at}" for at in range(COLUMNS)}  # noqa: S608
+    tables = {
+        f"t{at}": f"SELECT c{at}, count(*) AS n FROM data GROUP BY c{at}"  # noqa: S608
+        for at in range(COLUMNS)
+    }
     rows = {name: ["0"] * 4 + [key, key, "1", "2"] for name in columns}
     data = pa.table({**rows, "who": ["a", "b", "c", "d", "e", "e", "e", "e"]})
     told = {"epsilon": 10_000, "version": "1", "neighbors": "add-remove", "unit": "who", **limits}
-    with Study(Policy(source=data, columns=columns, **told), ledger=tmp_path / "study.ledger") as study:
+    with Study(
+        Policy(source=data, columns=columns, **told), ledger=tmp_path / "study.ledger"
+    ) as study:
         report = study.report(tables, epsilon=10_000).release()
         counted = [round(sum(answer["n"])) for answer in report.tables.values()]
     least = 4 if key == "none of them" else 5

@@ -1,7 +1,9 @@
-"""A free question costs a bounded amount of work: it is computed before it is done, and too much is refused.
+"""A free question costs a bounded amount of work: it is computed before it is done, and too much is
+refused.
 
-The shapes are those of `bench.shapes`, of which `python -m bench plans` measures the processor time. No clock is looked
-at here: while a shape is planned its operations are counted, and there are never more than were computed.
+The shapes are those of `bench.shapes`, of which `python -m bench plans` measures the processor
+time. No clock is looked at here: while a shape is planned its operations are counted, and there are
+never more than were computed.
 """
 
 import importlib
@@ -23,10 +25,27 @@ from serving import BY_COUNTY, folder_in_memory, served
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = (
-    *("100 means, add-remove", "100 means by county, change-one", "3,143 groups of 100 numbers", "100 ratios"),
-    *("99 sums of a CASE, simultaneous", "99 sums of a CASE, within", "50 sums, 50 counts, 50 means by county"),
-    *("21 tables of 1 and 2 of 6 columns, within", "21 tables of means, within", "21 tables of 21 means"),
-    *("45 tables of 2 of 10 columns, within", "78 tables of 1 and 2 of 12 columns", "county, state and hundred"),
+    *(
+        "100 means, add-remove",
+        "100 means by county, change-one",
+        "3,143 groups of 100 numbers",
+        "100 ratios",
+    ),
+    *(
+        "99 sums of a CASE, simultaneous",
+        "99 sums of a CASE, within",
+        "50 sums, 50 counts, 50 means by county",
+    ),
+    *(
+        "21 tables of 1 and 2 of 6 columns, within",
+        "21 tables of means, within",
+        "21 tables of 21 means",
+    ),
+    *(
+        "45 tables of 2 of 10 columns, within",
+        "78 tables of 1 and 2 of 12 columns",
+        "county, state and hundred",
+    ),
     *(
         "60 means of whole numbers, change-one",
         "99 minima and maxima",
@@ -99,14 +118,20 @@ def counted(monkeypatch):
     def radii(sizes, _confidence, _times, smallest, _start=None):
         rows, kinds = sizes.reshape(-1, sizes.shape[-1]).shape
         of_report.append(smallest == spread._LEAST_OF_MANY)
-        done["radii"] += work.RADIUS + kinds * work.WEIGHT + work.ROW if of_report[-1] else work.radius(rows, kinds)
+        done["radii"] += (
+            work.RADIUS + kinds * work.WEIGHT + work.ROW
+            if of_report[-1]
+            else work.radius(rows, kinds)
+        )
 
     def closed(sizes, _confidence):
         rows, kinds = sizes.reshape(-1, sizes.shape[-1]).shape
         done["radii"] += work.closed_radius(rows, min(kinds, 1))  # equal weights are one kind
 
     def integrals(sizes, confidence, times, smallest, start):
-        """Integrals of a report, by step of Newton's method; their price is computed with other nodes than these."""
+        """Integrals of a report, by step of Newton's method; their price is computed with other
+        nodes than these.
+        """
         own = smallest == spread._LEAST_OF_MANY
 
         def nodes(squares, reach, times):
@@ -124,20 +149,30 @@ def counted(monkeypatch):
         done["coefficients"] += work.COEFFICIENT * len(design.units(_terms)) * len(design.names)
 
     def downhill(spreads, information, shares, steps, _largest):
-        done["descents"] += of_reports._DESCENT * len(shares) * steps * (information.size + spreads.size)
+        done["descents"] += (
+            of_reports._DESCENT * len(shares) * steps * (information.size + spreads.size)
+        )
 
     def law(combined, _question):
-        done["sets"] += of_reports.SET * len(combined.measured) + of_reports.AXIS * len(combined.axes)
+        done["sets"] += of_reports.SET * len(combined.measured) + of_reports.AXIS * len(
+            combined.axes
+        )
 
     with monkeypatch.context() as patch:
-        for design in (families.JointDesign, moments.MomentDesign, ranks.QuantileDesign, ranks.ExtremeDesign):
+        for design in (
+            families.JointDesign,
+            moments.MomentDesign,
+            ranks.QuantileDesign,
+            ranks.ExtremeDesign,
+        ):
             before(design, "lines", lines)
         before(spread, "_tilted_radius", radii)
         before(spread, "_closed_radius", closed)
         before(families.JointDesign, "_partitions", joint)
         before(allocation, "_downhill", downhill)
         before(fit.Combined, "_law", law)
-        real_nodes, real_integrals = spread._nodes, inspect.unwrap(spread._some_radii)  # not those that tests keep
+        # not those that tests keep
+        real_nodes, real_integrals = spread._nodes, inspect.unwrap(spread._some_radii)
         patch.setattr(spread, "_some_radii", integrals)
         begun = grouped._mean_error.cache_info().misses
         yield done
@@ -168,7 +203,8 @@ def test_a_shape_is_refused_or_does_no_more_than_was_computed(name, shapes, stud
         assert sum(done.values()) <= work.MOST, "a refusal takes no longer than a plan"
         return
     assert steps.total() <= work.MOST
-    done["integrals"] = done.pop("radii", 0) + done.pop("nodes", 0)  # a radius of single draws has a price by rows
+    # a radius of single draws has a price by rows
+    done["integrals"] = done.pop("radii", 0) + done.pop("nodes", 0)
     steps["integrals"] = steps["radii"] + steps["nodes"]
     for operation, count in done.items():
         assert count <= steps[operation], operation
@@ -179,7 +215,8 @@ def test_what_is_too_much_is_refused_by_name_with_what_to_do(name, shapes, studi
     [shape] = [shape for shape in shapes.SHAPES if shape.name == name]
     before = studies[shape.study].spent
     with pytest.raises(
-        QueryRefused, match=rf"a plan may take {work.MOST:,} steps of work, but this .* needs .*: .* two"
+        QueryRefused,
+        match=rf"a plan may take {work.MOST:,} steps of work, but this .* needs .*: .* two",
     ):
         shapes.planned(studies[shape.study], shape)
     assert studies[shape.study].spent == before
@@ -190,11 +227,15 @@ def test_there_are_at_least_forty_shapes(shapes):
 
 
 @pytest.mark.slow
-def test_eight_of_the_largest_plans_at_once_do_no_more_than_eight_times_the_limit(shapes, studies, monkeypatch):
+def test_eight_of_the_largest_plans_at_once_do_no_more_than_eight_times_the_limit(
+    shapes, studies, monkeypatch
+):
     largest = [shape for shape in shapes.SHAPES if shape.name in (*ORDINARY[:6], *ORDINARY[7:9])]
     forget()
     with counted(monkeypatch) as done, ThreadPoolExecutor(8) as threads:
-        plans = list(threads.map(lambda shape: shapes.planned(studies[shape.study], shape), largest))
+        plans = list(
+            threads.map(lambda shape: shapes.planned(studies[shape.study], shape), largest)
+        )
     computed = sum(shapes.steps_of(*pair).total() for pair in zip(plans, largest, strict=True))
     assert len(plans) == 8
     assert sum(done.values()) <= computed <= 8 * work.MOST
@@ -207,7 +248,9 @@ REPORT = {"study": "people", "tables": {"all": BY_COUNTY, "total": "SELECT count
 @pytest.mark.parametrize("who", ["ann", "cleo"])
 @pytest.mark.parametrize("terms", [{"epsilon": "0.1"}, {"within": 50, "size": 100}])
 @pytest.mark.parametrize(("path", "asked"), [("plan", QUESTION), ("report/plan", REPORT)])
-def test_http_has_the_same_limit_for_plans_and_releases_of_everyone(path, asked, terms, who, monkeypatch):
+def test_http_has_the_same_limit_for_plans_and_releases_of_everyone(
+    path, asked, terms, who, monkeypatch
+):
     with folder_in_memory() as folder, served(folder) as site:
         client, release = site.client(who), f"/{path}".removesuffix("/plan") or "/release"
         assert client.post(f"/{path}", json={**asked, **terms}).status_code == 200

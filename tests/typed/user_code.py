@@ -1,4 +1,5 @@
-"""What a user writes, with the types that a checker must see: `make check` reads it, and a test runs it.
+"""What a user writes, with the types that a checker must see: `make check` reads it, and a test
+runs it.
 
 A line with `type: ignore` is a slip that a checker must find; strict mypy says so if it does not.
 """
@@ -29,7 +30,9 @@ def releases() -> list[Release | Releases]:
     both = discreet.mean_and_std([1.5, 2.5, None], bounds=[0, 10], epsilon=Fraction(1, 2))
     assert_type(both, Releases)
     assert_type(both["mean"], Release)
-    towns = discreet.value_counts(["Ash", "Elm"], keys=["Ash", "Elm"], other="elsewhere", epsilon=0.5)
+    towns = discreet.value_counts(
+        ["Ash", "Elm"], keys=["Ash", "Elm"], other="elsewhere", epsilon=0.5
+    )
     days = discreet.histogram([date(2020, 1, 1)], keys=[date(2020, 1, 1)], epsilon=1)
     bins = discreet.histogram(ages, bins=[0, 18, 65], epsilon=1, neighbors="add-remove")
     assert_type(bins.edges, tuple[float, ...])
@@ -41,10 +44,18 @@ def releases() -> list[Release | Releases]:
 
 def answers(frame: Any, folder: Path) -> Answer:
     """A study of a frame."""
-    with Study.from_frame(frame, epsilon=1, bounds={"age": (0, 120)}, keys={"town": ["Ash", "Elm"]}) as study:
+    with Study.from_frame(
+        frame, epsilon=1, bounds={"age": (0, 120)}, keys={"town": ["Ash", "Elm"]}
+    ) as study:
         plan = study.groupby("town").agg(people="count", age=("age", "mean")).plan(epsilon="0.5")
         assert_type(plan, Plan)
-        answer = study.where("age >= 18").by("town").ask(n=Count(), age=Mean("age")).plan(epsilon="0.5").release()
+        answer = (
+            study.where("age >= 18")
+            .by("town")
+            .ask(n=Count(), age=Mean("age"))
+            .plan(epsilon="0.5")
+            .release()
+        )
         assert_type(answer, Answer)
         assert_type(len(answer), int)
         for row in answer:
@@ -56,7 +67,14 @@ def answers(frame: Any, folder: Path) -> Answer:
 def policies() -> list[Policy]:
     """Policies in Python."""
     ages = Policy(source="people.csv", epsilon="1", columns={"age": {"bounds": (0, 120)}})
-    return [ages, Policy(source="people.csv", epsilon=1, columns={"day": {"bounds": (date(2020, 1, 1), "2021-01-01")}})]
+    return [
+        ages,
+        Policy(
+            source="people.csv",
+            epsilon=1,
+            columns={"day": {"bounds": (date(2020, 1, 1), "2021-01-01")}},
+        ),
+    ]
 
 
 def slips() -> None:

@@ -51,7 +51,10 @@ BOUNDED: dict[str, Callable[..., Any]] = {
     "mean_and_std": discreet.mean_and_std,
     "summary": discreet.summary,
 }
-UNBOUNDED: dict[str, Callable[..., Any]] = {"count": discreet.count, "proportion": discreet.proportion}
+UNBOUNDED: dict[str, Callable[..., Any]] = {
+    "count": discreet.count,
+    "proportion": discreet.proportion,
+}
 
 
 def exact(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
@@ -71,7 +74,12 @@ def no_draws(monkeypatch):
     def fail(*_: Any) -> None:
         raise AssertionError("a refused call must not draw")
 
-    for module, name in ((vector, "draw_one"), (vector, "fill"), (mechanism, "choose"), (tree, "fill")):
+    for module, name in (
+        (vector, "draw_one"),
+        (vector, "fill"),
+        (mechanism, "choose"),
+        (tree, "fill"),
+    ):
         monkeypatch.setattr(module, name, fail)
 
 
@@ -102,7 +110,9 @@ def containers() -> dict[str, Callable[[list[Any]], Any]]:
 
 
 def foreign() -> dict[str, Callable[[list[Any]], Any]]:
-    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    pandas, polars, pyarrow = (
+        pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow")
+    )
     return {
         "pandas": pandas.Series,
         "pandas index": pandas.Index,
@@ -136,15 +146,25 @@ def check_container(column: Any) -> None:
     for name, call in BOUNDED.items():
         given = {"bounds": (0, 100), "epsilon": 1}
         expected, found = (numbers(exact(call, x, **given)) for x in (np.array(AGES), column))
-        steps = 7 if name in ("min", "max") else 1 if name in ("deciles", "median", "quantile", "quantiles") else 0.2
+        steps = (
+            7
+            if name in ("min", "max")
+            else 1
+            if name in ("deciles", "median", "quantile", "quantiles")
+            else 0.2
+        )
         if name == "cdf":
             expected, found = expected[-1:], found[-1:]
-        assert np.allclose(found, expected, rtol=0, atol=steps if "summary" not in name else 1), name
+        assert np.allclose(found, expected, rtol=0, atol=steps if "summary" not in name else 1), (
+            name
+        )
     assert exact(discreet.count, column, epsilon=1).value == len(AGES)
 
 
 def test_truth_values_are_the_same_in_every_container():
-    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    pandas, polars, pyarrow = (
+        pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow")
+    )
     answers = [True, False, True, None, True]
     columns = {
         "list": answers,
@@ -179,28 +199,54 @@ SHARES = [0.5, 0.25, 0.0, 1.0, 0.125, 0.75, -3.0, 7.0]  # of which the last two 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 def test_a_proportion_is_the_mean_of_numbers_from_0_to_1_in_every_container(relation):
     true = sum(min(max(share, 0), 1) for share in SHARES) / len(SHARES)
-    for make in (list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda x: np.array(x, object)):
-        assert exact(discreet.proportion, make(SHARES), epsilon=1, neighbors=relation).value == pytest.approx(true)
+    for make in (
+        list,
+        tuple,
+        np.array,
+        pd.Series,
+        pl.Series,
+        pa.array,
+        lambda x: np.array(x, object),
+    ):
+        assert exact(
+            discreet.proportion, make(SHARES), epsilon=1, neighbors=relation
+        ).value == pytest.approx(true)
         holed = make([*SHARES, None] if make is not np.array else [*SHARES, math.nan])
-        assert exact(discreet.proportion, holed, epsilon=1, neighbors=relation).value == pytest.approx(true)
-        with_missing = exact(discreet.proportion, holed, epsilon=1, neighbors=relation, missing="0.5").value
+        assert exact(
+            discreet.proportion, holed, epsilon=1, neighbors=relation
+        ).value == pytest.approx(true)
+        with_missing = exact(
+            discreet.proportion, holed, epsilon=1, neighbors=relation, missing="0.5"
+        ).value
         assert with_missing == pytest.approx((8 * true + 0.5) / 9)
     fractions = [Fraction(1, 3), Decimal("0.5"), "0.25", np.float32(0.75)]
-    assert exact(discreet.proportion, fractions, epsilon=1).value == pytest.approx((1 / 3 + 0.5 + 0.25 + 0.75) / 4)
+    assert exact(discreet.proportion, fractions, epsilon=1).value == pytest.approx(
+        (1 / 3 + 0.5 + 0.25 + 0.75) / 4
+    )
 
 
-@pytest.mark.parametrize("first", [True, 1, 0, 0.5, 1.0, -7.25, math.nan, None, "word", object(), 10**400])
+@pytest.mark.parametrize(
+    "first", [True, 1, 0, 0.5, 1.0, -7.25, math.nan, None, "word", object(), 10**400]
+)
 def test_no_value_decides_how_a_proportion_is_drawn(first):
     """The grid, the scale and the step follow from the type of the column; a list has none."""
     for relation in ("change-one", "add-remove"):
         found = discreet.proportion([first, *[True, False] * 20], epsilon=1, neighbors=relation)
         usual = discreet.proportion([False, *[True, False] * 20], epsilon=1, neighbors=relation)
-        assert (found.scale, found.step, found.sensitivity) == (usual.scale, usual.step, usual.sensitivity)
+        assert (found.scale, found.step, found.sensitivity) == (
+            usual.scale,
+            usual.step,
+            usual.sensitivity,
+        )
         assert found.note == usual.note
 
 
 def test_a_proportion_of_truths_and_whole_numbers_is_drawn_in_whole_people():
-    for column in (np.array([True, False] * 20), np.array([1, 0] * 20), np.array([1, 0] * 20, np.uint8)):
+    for column in (
+        np.array([True, False] * 20),
+        np.array([1, 0] * 20),
+        np.array([1, 0] * 20, np.uint8),
+    ):
         release = discreet.proportion(column, epsilon=1)
         assert release.step == release.sensitivity == Fraction(1, 40)
         assert (release.value * 40).is_integer() or release.value in (0, 1)
@@ -213,8 +259,12 @@ def test_a_count_of_numbers_counts_zeros():
 
 def test_numbers_written_as_texts_are_those_numbers():
     cells = next(zip(*csv.reader(["34", " 51", "n/a", '"3,5"']), strict=True))
-    assert exact(discreet.sum, cells, bounds=(0, 120), missing=0, epsilon=1).value == pytest.approx(85)
-    assert exact(discreet.mean, ["34", "51"] * 50, bounds=(0, 120), epsilon=1).value == pytest.approx(42.5)
+    assert exact(discreet.sum, cells, bounds=(0, 120), missing=0, epsilon=1).value == pytest.approx(
+        85
+    )
+    assert exact(
+        discreet.mean, ["34", "51"] * 50, bounds=(0, 120), epsilon=1
+    ).value == pytest.approx(42.5)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -268,12 +318,18 @@ def test_what_is_no_column_of_numbers_is_refused(column):
     if getattr(column, "ndim", 0) == 1:  # anything can be counted
         assert len(presence(column)) == len(column)
         names.remove("count")
-    assert [name for name in names if not refused(call_of(name), column, epsilon=1, words="the data must be")] == []
+    assert [
+        name
+        for name in names
+        if not refused(call_of(name), column, epsilon=1, words="the data must be")
+    ] == []
 
 
 @pytest.mark.usefixtures("no_draws")
 def test_foreign_columns_of_other_types_are_refused():
-    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    pandas, polars, pyarrow = (
+        pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow")
+    )
     for column in (
         pandas.Series(["a"]),
         pandas.Series(["a"], dtype="category"),
@@ -319,14 +375,20 @@ def call_of(name: str) -> Callable[..., Any]:
 @pytest.mark.usefixtures("no_draws")
 def test_bad_bounds_are_refused_before_anything_is_drawn(bounds):
     names = {*BOUNDED} - {"histogram"}
-    assert [name for name in names if not refused(BOUNDED[name], AGES, bounds=bounds, epsilon=1)] == []
+    assert [
+        name for name in names if not refused(BOUNDED[name], AGES, bounds=bounds, epsilon=1)
+    ] == []
 
 
-@pytest.mark.parametrize("epsilon", [math.nan, math.inf, 0, -1, True, "0.1x", "1e400", 5e-324, "9" * 5000, None])
+@pytest.mark.parametrize(
+    "epsilon", [math.nan, math.inf, 0, -1, True, "0.1x", "1e400", 5e-324, "9" * 5000, None]
+)
 @pytest.mark.usefixtures("no_draws")
 def test_bad_epsilons_are_refused_before_anything_is_drawn(epsilon):
     names = {*BOUNDED, *UNBOUNDED}
-    assert [name for name in names if not refused(call_of(name), AGES, epsilon=epsilon, words="epsilon")] == []
+    assert [
+        name for name in names if not refused(call_of(name), AGES, epsilon=epsilon, words="epsilon")
+    ] == []
 
 
 @pytest.mark.parametrize("name", [*BOUNDED, *UNBOUNDED])
@@ -339,7 +401,9 @@ def test_other_bad_parameters_are_refused_before_anything_is_drawn(name):
             call_of(name)(AGES, epsilon=1, missing=math.nan)
 
 
-@pytest.mark.parametrize("call", [discreet.mean, discreet.variance, discreet.std, discreet.median, discreet.min])
+@pytest.mark.parametrize(
+    "call", [discreet.mean, discreet.variance, discreet.std, discreet.median, discreet.min]
+)
 @pytest.mark.usefixtures("no_draws")
 def test_an_unknown_method_is_refused(call):
     for method in ("gauss", None, 1, True):
@@ -405,12 +469,16 @@ def test_bad_confidences_are_refused(confidence):
         discreet.median(AGES, bounds=(0, 100), epsilon=1, confidence=confidence)
 
 
-@pytest.mark.parametrize("bounds", [("0", "1e-300"), (0, 1e300), (-1e300, 1e300), (1, "1.0000000000000000001")])
+@pytest.mark.parametrize(
+    "bounds", [("0", "1e-300"), (0, 1e300), (-1e300, 1e300), (1, "1.0000000000000000001")]
+)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_extreme_bounds_give_finite_answers_or_a_refusal(name, relation, bounds):
     try:
-        answer = BOUNDED[name]([0.0, 1e308, -1e-320], bounds=bounds, epsilon="1e-9", neighbors=relation)
+        answer = BOUNDED[name](
+            [0.0, 1e308, -1e-320], bounds=bounds, epsilon="1e-9", neighbors=relation
+        )
     except InvalidParameter as error:
         assert re.search("apart|add-remove|must differ", str(error))  # noqa: PT017
     else:
@@ -420,11 +488,21 @@ def test_extreme_bounds_give_finite_answers_or_a_refusal(name, relation, bounds)
 
 # Empty and tiny data
 
-NEEDS_SOMEBODY = {"mean", "textbook mean", "variance", "textbook variance", "std", "textbook std", "mean_and_std"}
+NEEDS_SOMEBODY = {
+    "mean",
+    "textbook mean",
+    "variance",
+    "textbook variance",
+    "std",
+    "textbook std",
+    "mean_and_std",
+}
 NEEDS_SOMEBODY |= {"summary", "textbook median", "proportion"}
 
 
-@pytest.mark.parametrize("empty", [[], np.array([]), np.array([], int)], ids=["list", "floats", "ints"])
+@pytest.mark.parametrize(
+    "empty", [[], np.array([]), np.array([], int)], ids=["list", "floats", "ints"]
+)
 @pytest.mark.usefixtures("no_draws")
 def test_nobody_under_change_one_is_refused_where_n_divides(empty):
     for name in NEEDS_SOMEBODY:
@@ -467,18 +545,26 @@ def test_the_textbook_has_no_spread_of_one_record_nor_under_add_remove():
 
 def test_values_are_clamped_before_they_are_summed():
     column = [-1e9, 5.0, 1e9, math.inf, -math.inf]
-    assert exact(discreet.sum, column, bounds=(0, 10), epsilon=1).value == pytest.approx(25, abs=1e-4)
-    assert exact(discreet.sum, np.array([-100, 3, 100]), bounds=(-1, 7), epsilon=1).value == -1 + 3 + 7
+    assert exact(discreet.sum, column, bounds=(0, 10), epsilon=1).value == pytest.approx(
+        25, abs=1e-4
+    )
+    assert (
+        exact(discreet.sum, np.array([-100, 3, 100]), bounds=(-1, 7), epsilon=1).value == -1 + 3 + 7
+    )
 
 
-@pytest.mark.parametrize(("missing", "expected"), [(0, 0), (10, 10), (99, 10), (-3, 0), ("2.5", 2.5)])
+@pytest.mark.parametrize(
+    ("missing", "expected"), [(0, 0), (10, 10), (99, 10), (-3, 0), ("2.5", 2.5)]
+)
 def test_missing_values_are_what_is_declared(missing, expected):
     given = {"bounds": (0, 10), "epsilon": 1, "missing": missing}
     for column in ([None, math.nan, "word"], np.full(3, math.nan)):
         assert exact(discreet.sum, column, **given).value == pytest.approx(3 * expected, abs=1e-4)
         assert exact(discreet.mean, column, **given).value == pytest.approx(expected, abs=1e-4)
         assert exact(discreet.median, column, **given).value == pytest.approx(expected, abs=1e-2)
-        [counts] = [exact(discreet.histogram, column, bins=[0, 1, 4, 6, 10], **given).value.tolist()]
+        [counts] = [
+            exact(discreet.histogram, column, bins=[0, 1, 4, 6, 10], **given).value.tolist()
+        ]
         assert counts[int(np.searchsorted([1, 4, 6], expected, side="right"))] == 3
 
 
@@ -486,13 +572,19 @@ def test_missing_values_are_what_is_declared(missing, expected):
 @pytest.mark.parametrize("shape", ["smooth", "ties"])
 def test_at_a_huge_epsilon_the_answers_are_those_of_numpy(shape, relation):
     rng = np.random.default_rng(3)
-    x, bounds = (rng.beta(2, 5, 1001), (0, 1)) if shape == "smooth" else (rng.integers(0, 50, 1001), (0, 60))
+    x, bounds = (
+        (rng.beta(2, 5, 1001), (0, 1))
+        if shape == "smooth"
+        else (rng.integers(0, 50, 1001), (0, 60))
+    )
     given = {"bounds": bounds, "epsilon": 10**6, "neighbors": relation}
     fine = (bounds[1] - bounds[0]) * 1e-4
     assert float(discreet.sum(x, **given)) == pytest.approx(x.sum(), abs=20 * fine)
     assert float(discreet.mean(x, **given)) == pytest.approx(x.mean(), abs=fine)
     assert float(discreet.variance(x, **given)) == pytest.approx(x.var(), abs=fine * bounds[1])
-    assert float(discreet.variance(x, sample=True, **given)) == pytest.approx(x.var(ddof=1), abs=fine * bounds[1])
+    assert float(discreet.variance(x, sample=True, **given)) == pytest.approx(
+        x.var(ddof=1), abs=fine * bounds[1]
+    )
     assert float(discreet.std(x, **given)) == pytest.approx(x.std(), abs=fine)
     assert float(discreet.std(x, sample=True, **given)) == pytest.approx(x.std(ddof=1), abs=fine)
     assert float(discreet.median(x, **given)) == pytest.approx(np.median(x), abs=fine)
@@ -506,7 +598,8 @@ def test_at_a_huge_epsilon_the_answers_are_those_of_numpy(shape, relation):
     assert np.all(np.diff(curve.value) >= 0)
     summary = discreet.summary(x, **given)
     assert [float(part) for part in summary.values()] == pytest.approx(
-        [1001, x.mean(), x.std(), *np.quantile(x, [0.25, 0.5, 0.75], method="inverted_cdf")], abs=10 * fine
+        [1001, x.mean(), x.std(), *np.quantile(x, [0.25, 0.5, 0.75], method="inverted_cdf")],
+        abs=10 * fine,
     )
 
 
@@ -558,35 +651,59 @@ def test_histograms_are_those_of_numpy(bins):
     rng = np.random.default_rng(bins)
     for low, high in ((0, 1), (-3, 7), (0.1, 0.7), (1e9, 1e9 + 3), (-1e-5, 1e-5)):
         edges = np.linspace(low, high, bins + 1)
-        x = np.concatenate([rng.uniform(low, high, 2000), edges, np.nextafter(edges, low), np.nextafter(edges, high)])
+        x = np.concatenate(
+            [
+                rng.uniform(low, high, 2000),
+                edges,
+                np.nextafter(edges, low),
+                np.nextafter(edges, high),
+            ]
+        )
         inside = x[(x >= low) & (x <= high)]
         expected = np.histogram(inside, edges)[0]
         for listed in (edges, edges.tolist(), tuple(edges)):
             found = exact(discreet.histogram, inside, bins=listed, epsilon=1)
             assert found.value.tolist() == expected.tolist()
-        counted = exact(discreet.histogram, inside, bins=bins, bounds=(float(low), float(high)), epsilon=1)
+        counted = exact(
+            discreet.histogram, inside, bins=bins, bounds=(float(low), float(high)), epsilon=1
+        )
         assert counted.value.tolist() == expected.tolist()
         assert counted.edges == tuple(edges)
 
 
 def test_what_lies_outside_counts_in_the_first_or_the_last_bin():
-    found = exact(discreet.histogram, [-5, 0.5, 9, math.inf, -math.inf, 1e308], bins=[0, 1, 2], epsilon=1)
+    found = exact(
+        discreet.histogram, [-5, 0.5, 9, math.inf, -math.inf, 1e308], bins=[0, 1, 2], epsilon=1
+    )
     assert found.value.tolist() == [3, 3]
 
 
 def test_bins_narrower_than_the_floats_are_no_error():
-    found = exact(discreet.histogram, [1e15, 1e15 + 0.5, 1e15 + 1], bins=1000, bounds=(10**15, 10**15 + 1), epsilon=1)
+    found = exact(
+        discreet.histogram,
+        [1e15, 1e15 + 0.5, 1e15 + 1],
+        bins=1000,
+        bounds=(10**15, 10**15 + 1),
+        epsilon=1,
+    )
     assert found.value.sum() == 3
 
 
 def test_edges_may_be_texts_and_fractions():
-    found = exact(discreet.histogram, [0.2, 0.5, 0.9], bins=["0", Fraction(1, 3), "0.7", 1], epsilon=1)
+    found = exact(
+        discreet.histogram, [0.2, 0.5, 0.9], bins=["0", Fraction(1, 3), "0.7", 1], epsilon=1
+    )
     assert found.value.tolist() == [1, 1, 1]
-    assert exact(discreet.histogram, [1, 2, 3], bins=range(1, 5), epsilon=1).value.tolist() == [1, 1, 1]
+    assert exact(discreet.histogram, [1, 2, 3], bins=range(1, 5), epsilon=1).value.tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
 @pytest.mark.parametrize(
-    ("bins", "relation", "scale"), [(1, "add-remove", 1), (2, "change-one", 1), (3, "change-one", 2)]
+    ("bins", "relation", "scale"),
+    [(1, "add-remove", 1), (2, "change-one", 1), (3, "change-one", 2)],
 )
 def test_the_noise_of_a_histogram_is_as_small_as_it_may_be(bins, relation, scale):
     given = {"bins": bins, "bounds": (0, 100), "epsilon": "0.5", "neighbors": relation}
@@ -604,7 +721,10 @@ def test_a_projected_histogram_is_not_negative_and_adds_up():
     found = discreet.histogram(np.array(AGES), **given)
     assert found.projected().min() >= 0
     assert found.projected().sum() == pytest.approx(len(AGES))
-    for found in (discreet.histogram(AGES, **given), discreet.histogram(AGES, **given, neighbors="add-remove")):
+    for found in (
+        discreet.histogram(AGES, **given),
+        discreet.histogram(AGES, **given, neighbors="add-remove"),
+    ):
         assert found.projected().sum() == pytest.approx(max(0, found.value.sum()))
 
 
@@ -625,7 +745,11 @@ def test_the_calls_spend_exactly_epsilon():
 def test_a_summary_spends_half_on_the_moments_and_a_sixth_on_each_quartile(relation):
     found = discreet.summary(AGES, bounds=(0, 100), epsilon=6, neighbors=relation)
     assert [found[name].epsilon for name in ("mean", "std")] == [3, 3]
-    assert [found[name].epsilon for name in ("lower_quartile", "median", "upper_quartile")] == [1, 1, 1]
+    assert [found[name].epsilon for name in ("lower_quartile", "median", "upper_quartile")] == [
+        1,
+        1,
+        1,
+    ]
     assert found.epsilon == 6
 
 
@@ -635,10 +759,14 @@ def test_a_summary_spends_half_on_the_moments_and_a_sixth_on_each_quartile(relat
 def test_a_release_reads_as_a_number_with_its_error():
     with no_noise():
         found = discreet.mean(np.array(AGES), bounds=(0, 100), epsilon="0.1")
-        assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 12.5 · change-one"  # the bounds cut the interval
+        # the bounds cut the interval
+        assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 12.5 · change-one"
         assert found.note == ""
         found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1")
-        assert repr(found) == "46 (0 to 100, 95 %)   ε 0.1 · Δ 100 · change-one · missing values dropped"
+        assert (
+            repr(found)
+            == "46 (0 to 100, 95 %)   ε 0.1 · Δ 100 · change-one · missing values dropped"
+        )
         assert found.note == "missing values dropped"
         found = discreet.mean(AGES, bounds=(0, 100), epsilon="0.1", missing="12.5")
         assert repr(found).endswith(" · Δ 12.5 · change-one · missing values count as 12.5")
@@ -647,7 +775,9 @@ def test_a_release_reads_as_a_number_with_its_error():
         total = discreet.sum(np.array(AGES), bounds=(0, 100), epsilon=1, neighbors="add-remove")
     assert repr(total) == "368 ± 300 (95 %)   ε 1 · Δ 100 · add-remove"
     fine = discreet.mean(np.full(10**4, 54.3), bounds=(0, 120), epsilon="0.1", missing=0)
-    whole = r"\d+\.\d+ ± 0\.\d+ \(95 %\)   ε 0\.1 · Δ 0\.012 · change-one · missing values count as 0"
+    whole = (
+        r"\d+\.\d+ ± 0\.\d+ \(95 %\)   ε 0\.1 · Δ 0\.012 · change-one · missing values count as 0"
+    )
     assert re.fullmatch(whole, repr(fine))
     several = repr(discreet.histogram(AGES, bins=9, bounds=(0, 100), epsilon=1))
     assert "… 9 numbers" in several
@@ -759,7 +889,9 @@ def test_accuracy_is_the_larger_half_of_the_interval():
 def test_simultaneous_intervals_are_wider(relation):
     found = discreet.histogram(AGES, bins=50, bounds=(0, 100), epsilon=1, neighbors=relation)
     assert np.all(found.accuracy(simultaneous=True) > found.accuracy())
-    few = discreet.quantiles(AGES * 100, ["0.1", "0.9"], bounds=(0, 100), epsilon=10, neighbors=relation)
+    few = discreet.quantiles(
+        AGES * 100, ["0.1", "0.9"], bounds=(0, 100), epsilon=10, neighbors=relation
+    )
     assert np.all(few.accuracy(simultaneous=True) >= few.accuracy())
 
 

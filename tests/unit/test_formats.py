@@ -40,7 +40,8 @@ def test_ends_go_outward_and_the_interval_grows_by_a_tenth_at_most():
     assert (below <= low).all()
     assert (above >= high).all()
     assert ((below <= near) & (near <= above)).all()
-    small = (reach > 1e-9) & (reach < 10)  # from 10 on, whole numbers have more than two digits of the error
+    # from 10 on, whole numbers have more than two digits of the error
+    small = (reach > 1e-9) & (reach < 10)
     assert ((above - below)[small] <= 2.2 * reach[small]).all()
     assert (np.rint(near * 10.0**digits) / 10.0**digits == near).all()
 
@@ -56,7 +57,17 @@ def test_what_is_rounded_stays_when_it_is_rounded_again():
 
 def test_decimals_take_the_place_of_the_rule_and_leave_integers():
     value, low, high = np.array([4.4567]), np.array([4.41]), np.array([4.49])
-    assert [column.tolist() for column in rounded(value, low, high, 1)] == [[4.5], [4.4], [4.5], [1]]
+    assert [column.tolist() for column in rounded(value, low, high, 1)] == [
+        [4.5],
+        [4.4],
+        [4.5],
+        [1],
+    ]
     whole = np.array([3, 4])
-    assert [column.tolist() for column in rounded(whole, whole, whole, 1)] == [[3, 4], [3, 4], [3, 4], [0, 0]]
+    assert [column.tolist() for column in rounded(whole, whole, whole, 1)] == [
+        [3, 4],
+        [3, 4],
+        [3, 4],
+        [0, 0],
+    ]
     assert decimals_of(value, low, high).tolist() == [3]

@@ -1,4 +1,6 @@
-"""What `help` says of a public function of arrays: one sentence, parameters, what comes back, an example, a page."""
+"""What `help` says of a public function of arrays: one sentence, parameters, what comes back, an
+example, a page.
+"""
 
 import inspect
 import re
@@ -50,7 +52,9 @@ def test_help_of_other_functions_says_what_is_needed(name: str) -> None:
     assert (Path(__file__).resolve().parents[2] / "docs" / f"{page}.md").exists()
 
 
-@pytest.mark.parametrize("name", [name for name in dir(discreet.sensitivity) if name in discreet.sensitivity.__all__])
+@pytest.mark.parametrize(
+    "name", [name for name in dir(discreet.sensitivity) if name in discreet.sensitivity.__all__]
+)
 def test_no_sensitivity_takes_just_anything(name: str) -> None:
     hints = get_type_hints(getattr(discreet.sensitivity, name))
     assert [parameter for parameter, hint in hints.items() if hint in (Any, object)] == []

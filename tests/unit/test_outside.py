@@ -1,4 +1,6 @@
-"""Texts from outside: what is read, and what is refused; `test_numbers_from_outside.py` has the attacks."""
+"""Texts from outside: what is read, and what is refused; `test_numbers_from_outside.py` has the
+attacks.
+"""
 
 import json
 from decimal import Decimal
@@ -11,14 +13,22 @@ from discreet.outside import DEEPEST, MOST_DIGITS, Unreadable, read_fraction, re
 
 
 def test_what_people_write_is_read():
-    assert read_json('{"a": [1, 2.5, "x", null, true, {"b": {}}]}') == {"a": [1, 2.5, "x", None, True, {"b": {}}]}
+    assert read_json('{"a": [1, 2.5, "x", null, true, {"b": {}}]}') == {
+        "a": [1, 2.5, "x", None, True, {"b": {}}]
+    }
     assert read_json("[" * DEEPEST + "]" * DEEPEST)
     assert read_json("9" * MOST_DIGITS) == int("9" * MOST_DIGITS)
     assert read_json(json.dumps("[{" * 10**5)) == "[{" * 10**5
     assert read_json(json.dumps('a"[\\"' * 10**4)) == 'a"[\\"' * 10**4
     assert read_toml(".".join("a" * 32) + " = 1")
     assert read_toml(f'source = "{"www." * 20}example.org"\n# {"a." * 20}')
-    numbers = {"1/3": Fraction(1, 3), "-0.25": Fraction(-1, 4), 7: 7, 1e-7: Fraction(1, 10**7), Decimal("1e2"): 100}
+    numbers = {
+        "1/3": Fraction(1, 3),
+        "-0.25": Fraction(-1, 4),
+        7: 7,
+        1e-7: Fraction(1, 10**7),
+        Decimal("1e2"): 100,
+    }
     assert {value: read_fraction(value) for value in numbers} == numbers
 
 
@@ -56,7 +66,18 @@ def test_limits_and_the_reader_of_decimals_can_be_chosen():
 @pytest.mark.parametrize(
     "value",
     [
-        *("1e5", "1/0", "nan", "", "0x1", "\u0663", " 1", "1_0", "9" * (MOST_DIGITS + 1), 10**MOST_DIGITS),
+        *(
+            "1e5",
+            "1/0",
+            "nan",
+            "",
+            "0x1",
+            "\u0663",
+            " 1",
+            "1_0",
+            "9" * (MOST_DIGITS + 1),
+            10**MOST_DIGITS,
+        ),
         *(True, None, [1], 1j, float("inf"), Decimal("NaN"), Decimal("1e99999")),
     ],
 )

@@ -1,4 +1,6 @@
-"""Epsilons, bounds, neighbours, counts and confidences: read exactly or refused with one clear sentence."""
+"""Epsilons, bounds, neighbours, counts and confidences: read exactly or refused with one clear
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def test_neighbors_are_two_words() -> None:
 
 @pytest.mark.parametrize("value", ["change_one", "", None, 1, "Change-One", ["change-one"]])
 def test_other_neighbors_are_refused(value: object) -> None:
-    with pytest.raises(InvalidParameter, match="neighbors must be 'change-one' or 'add-remove', got"):
+    with pytest.raises(
+        InvalidParameter, match="neighbors must be 'change-one' or 'add-remove', got"
+    ):
         exact_neighbors(value)
 
 
@@ -121,7 +125,11 @@ def test_a_confidence_lies_strictly_between_0_and_1() -> None:
 
 
 def test_a_number_has_any_sign() -> None:
-    assert [exact_number("at", value) for value in ("-1/3", 0, 2.5)] == [Fraction(-1, 3), 0, Fraction(5, 2)]
+    assert [exact_number("at", value) for value in ("-1/3", 0, 2.5)] == [
+        Fraction(-1, 3),
+        0,
+        Fraction(5, 2),
+    ]
 
 
 @pytest.mark.parametrize(

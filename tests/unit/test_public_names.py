@@ -27,7 +27,10 @@ def test_an_unknown_name_says_so():
 
 def test_import_is_lazy():
     """`import discreet` loads neither numpy nor the ball arithmetic nor the ciphers."""
-    code = "import sys, discreet; print([m for m in ('numpy', 'flint', 'cryptography', 'typer') if m in sys.modules])"
+    code = (
+        "import sys, discreet; print([m for m in ('numpy', 'flint', 'cryptography', 'typer') if m"
+        " in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -37,9 +40,14 @@ def test_there_is_no_seed_anywhere():
 
     for name in ("laplace_mechanism", "DiscreteLaplace", "Laplace"):
         thing = getattr(discreet, name)
-        members = [thing, *(m for _, m in inspect.getmembers(thing, callable) if not _.startswith("__"))]
+        members = [
+            thing,
+            *(m for _, m in inspect.getmembers(thing, callable) if not _.startswith("__")),
+        ]
         for member in members:
-            assert not {"seed", "rng", "random_state", "entropy"} & set(inspect.signature(member).parameters)
+            assert not {"seed", "rng", "random_state", "entropy"} & set(
+                inspect.signature(member).parameters
+            )
 
 
 def test_a_table_is_released_without_pandas(tmp_path):
@@ -55,7 +63,9 @@ with Study(Policy(source="data.csv", epsilon=1, columns=columns), ledger="ledger
     answer.save("answer.csv")
 print([module for module in ("pandas", "scipy", "polars", "altair") if module in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -58,7 +58,11 @@ def test_other_intervals_are_stored_as_ends():
     low[-1] = np.nextafter(low[-1], 0)
     assert packed(SUMS, low, SUMS + REACHES) == ["a1", "a1_low", "a1_high"]
     assert packed(SUMS, np.zeros(CELLS), SUMS + REACHES) == ["a1", "a1_low", "a1_high"]
-    assert packed(SUMS, np.full(CELLS, np.nan), np.full(CELLS, np.inf)) == ["a1", "a1_low", "a1_high"]
+    assert packed(SUMS, np.full(CELLS, np.nan), np.full(CELLS, np.inf)) == [
+        "a1",
+        "a1_low",
+        "a1_high",
+    ]
 
 
 def test_ends_of_negative_zero_come_back():

@@ -18,7 +18,10 @@ def two_cores(monkeypatch):
 
 def test_two_parts_run_at_the_same_time_and_come_back_in_order():
     both = threading.Barrier(2, timeout=60)  # a single thread would wait here alone
-    assert on_all_cores(lambda part: (both.wait() >= 0, part), iter("ab")) == [(True, "a"), (True, "b")]
+    assert on_all_cores(lambda part: (both.wait() >= 0, part), iter("ab")) == [
+        (True, "a"),
+        (True, "b"),
+    ]
 
 
 def test_the_context_is_that_of_the_caller_and_what_a_part_changes_there_stays_in_it():

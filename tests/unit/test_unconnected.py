@@ -4,7 +4,15 @@ import pytest
 from discreet.unconnected import reason_of
 
 FATAL = 'connection failed: connection to server at "h", port 5432 failed: FATAL:  '
-NAMES = ["timeout", "SSL", "database", "starting up", "too many connections", "pg_hba.conf", 'x" does not exist']
+NAMES = [
+    "timeout",
+    "SSL",
+    "database",
+    "starting up",
+    "too many connections",
+    "pg_hba.conf",
+    'x" does not exist',
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -16,7 +24,9 @@ def test_a_name_that_reads_like_a_reason_is_only_a_name(name):
 
 
 def test_a_server_in_another_language_refuses_and_its_words_are_not_passed_on():
-    error = psycopg.OperationalError(f"{FATAL}Passwort-Authentifizierung für Benutzer »canary« fehlgeschlagen")
+    error = psycopg.OperationalError(
+        f"{FATAL}Passwort-Authentifizierung für Benutzer »canary« fehlgeschlagen"
+    )
     assert reason_of(error) == ("it refuses the connection: its log says why", "SQLSTATE 08004")
 
 

@@ -47,7 +47,9 @@ def run(
     squares: bool = False,
     **parameters: Any,
 ) -> Result:
-    """Charge the account and do the work; everything that can be refused is refused before ε is spent."""
+    """Charge the account and do the work; everything that can be refused is refused before ε is
+    spent.
+    """
     ask.require(least)
     if squares:
         ask.square_grid(SQUARE_BITS)

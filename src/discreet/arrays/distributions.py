@@ -26,7 +26,9 @@ from discreet.release.release import Cumulative, Histogram, fields_of
 from discreet.release.statistics.counts import HistogramDesign, TreeDesign
 
 _MOST_CELLS = 2**20
-"""A confidence band is simulated for all cells at once; beyond this it takes minutes and shows nothing more."""
+"""A confidence band is simulated for all cells at once; beyond this it takes minutes and shows
+nothing more.
+"""
 
 
 def histogram(
@@ -50,11 +52,13 @@ def histogram(
     epsilon : number or text
         The privacy parameter: the smaller it is, the more noise is added, to empty bins as well.
     bins : int or sequence of numbers, optional
-        The number of equal bins between the bounds, or the edges: bins are [edge, next edge), and the last is closed.
+        The number of equal bins between the bounds, or the edges: bins are [edge, next edge), and
+        the last is closed.
     bounds : (lower, upper), optional
         For equal bins. Values beyond the bounds or edges are in the first or the last bin.
     keys : sequence, range such as "1..12", or public file, optional
-        The categories, listed without looking at the data. Values that are not keys are not counted.
+        The categories, listed without looking at the data. Values that are not keys are not
+        counted.
     other : text, optional
         The label of one more category, for all values that are not keys and for missing values.
     missing : number or key, optional
@@ -65,7 +69,8 @@ def histogram(
     Returns
     -------
     Histogram
-        Its `value` is an array of whole numbers, which may be negative, one for each of its `keys` or bins (`edges`).
+        Its `value` is an array of whole numbers, which may be negative, one for each of its `keys`
+        or bins (`edges`).
 
     Examples
     --------
@@ -74,7 +79,9 @@ def histogram(
     >>> children, others = discreet.histogram(ages, bins=[0, 18, 120], epsilon=1).value
     >>> bool(100 < children < 260)
     True
-    >>> towns = discreet.histogram(["Ash", "Elm", "Ash"] * 100, keys=["Ash", "Elm", "Oak"], epsilon=1)
+    >>> towns = discreet.histogram(
+    ...     ["Ash", "Elm", "Ash"] * 100, keys=["Ash", "Elm", "Oak"], epsilon=1
+    ... )
     >>> towns.keys, bool(100 < towns["Ash"] < 300)
     (('Ash', 'Elm', 'Oak'), True)
 
@@ -82,18 +89,28 @@ def histogram(
 
     """
     if (bins is None) == (keys is None):
-        raise InvalidParameter("a histogram takes either bins, for numbers, or keys, for categories; give one of them")
+        raise InvalidParameter(
+            "a histogram takes either bins, for numbers, or keys, for categories; give one of them"
+        )
     if keys is not None:
         if bounds is not None:
             raise InvalidParameter("bounds belong to bins, not to keys; leave bounds out")
         return _of_keys(x, keys, other, epsilon, neighbors, missing, account)
     if other is not None:
-        raise InvalidParameter("other belongs to keys; values beyond the edges are in the first or the last bin")
+        raise InvalidParameter(
+            "other belongs to keys; values beyond the edges are in the first or the last bin"
+        )
     edges, even = bin_edges(bins, bounds)
     ask = question("histogram", x, (edges[0], edges[-1]), epsilon, neighbors, missing=missing)
-    home = None if ask.missing is None else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
+    home = (
+        None
+        if ask.missing is None
+        else int(np.searchsorted(edges[1:-1], as_float(ask.missing), side="right"))
+    )
     design = HistogramDesign(name="histogram", bins=Bins(edges, home, even))
-    return run(ask, account, lambda: _released(ask, design, edges=tuple(edges.tolist())), edges=edges)
+    return run(
+        ask, account, lambda: _released(ask, design, edges=tuple(edges.tolist())), edges=edges
+    )
 
 
 def value_counts(
@@ -114,7 +131,8 @@ def value_counts(
     x : array_like
         One value for each person: texts, numbers, dates or truth values.
     keys : sequence, range such as "1..12", or public file
-        The categories, listed without looking at the data. Other values are not counted, unless `other` is given.
+        The categories, listed without looking at the data. Other values are not counted, unless
+        `other` is given.
     epsilon : number or text
         The privacy parameter: the smaller it is, the more noise is added, to unused keys as well.
     other : text, optional
@@ -155,7 +173,13 @@ def value_counts(
 
 
 def _of_keys(
-    x: Values, keys: Keys, other: object, epsilon: Epsilon, neighbors: Neighbors, missing: object, account: Account
+    x: Values,
+    keys: Keys,
+    other: object,
+    epsilon: Epsilon,
+    neighbors: Neighbors,
+    missing: object,
+    account: Account,
 ) -> Histogram:
     from discreet.ask.declared import exact_label, listed_keys
     from discreet.ask.keys.column import Keys as Listing
@@ -166,14 +190,18 @@ def _of_keys(
     listed, label = listed_keys(keys), None if other is None else exact_label(other)
     names, value = key_labels(listed), None if missing is None else read_key(missing)
     if label is not None and listed.has_label(label):
-        raise InvalidParameter(f"other must not be one of the keys, got {quote(label)}; write another label")
+        raise InvalidParameter(
+            f"other must not be one of the keys, got {quote(label)}; write another label"
+        )
     reader = partial(placed, keys=listed, other=label is not None, missing=value)
     ask = question("histogram", x, (0, 1), epsilon, neighbors, reader=reader)
     labels = names if label is None else (*names, label)
     design = HistogramDesign(name="histogram", bins=Listed(len(labels)))
     rest = "values that are no key are left out" if ask.data.nullable else ""
     rest = rest if label is None else f"values that are no key count as {label}"
-    absent = "" if value is None else f"missing values count as {key_labels(Listing.of([value]))[0]}"
+    absent = (
+        "" if value is None else f"missing values count as {key_labels(Listing.of([value]))[0]}"
+    )
     note = "; ".join(filter(None, (absent, rest)))
 
     def work() -> Histogram:
@@ -186,7 +214,9 @@ def _released(ask: Question, design: HistogramDesign, **names: Any) -> Histogram
     scale = design.scale(ask.terms, ask.epsilon)
     noisy = ask.estimates(design)["histogram"].values
     spread = partial(counted, noisy, scale, 1 if design.halves(ask.terms) else design.bins.number)
-    release = ask.release(noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1))
+    release = ask.release(
+        noisy, spread, sensitivity=scale * ask.epsilon, scale=scale, step=Fraction(1)
+    )
     return Histogram(**fields_of(release), **names, total=public_total(ask))
 
 
@@ -209,7 +239,8 @@ def cdf(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     cells : int
         The approximate number of grid points, at most 2²⁰.
     neighbors, missing, **account
@@ -238,8 +269,13 @@ def cdf(
     design = TreeDesign(of=ask.quantiles(), bits=number.bit_length() - 1)
 
     def work() -> Cumulative:
-        release, grid = of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)), design.grid
-        points = np.array([float((grid.lower + index) * grid.step) for index in range(grid.width + 1)])
+        release, grid = (
+            of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)),
+            design.grid,
+        )
+        points = np.array(
+            [float((grid.lower + index) * grid.step) for index in range(grid.width + 1)]
+        )
         return Cumulative(**fields_of(release), points=points, total=public_total(ask))
 
     return run(ask, account, work, cells=number)
@@ -255,15 +291,16 @@ def bounds(
     x : array_like
         One value for each person.
     epsilon : number or text
-        The privacy parameter. The bounds need n·ε of about 100; a fifth of the ε of the mean is a good choice.
-        The ε of several calls add up.
+        The privacy parameter. The bounds need n·ε of about 100; a fifth of the ε of the mean is a
+        good choice. The ε of several calls add up.
     neighbors, **account
         See `help(discreet.arrays)`.
 
     Returns
     -------
     ColumnProfile
-        Its `bounds` are (lower, upper), or None if too little is known; `missing`, `zero` and `negative` are shares.
+        Its `bounds` are (lower, upper), or None if too little is known; `missing`, `zero` and
+        `negative` are shares.
 
     Examples
     --------

@@ -12,20 +12,32 @@ from discreet.ask.statistics import STATISTICS
 from discreet.engines.presence import presence
 from discreet.parameters import Epsilon, Neighbors, Number, Range
 from discreet.release.account import Account
-from discreet.release.question import USUAL, Question, chosen, counted, known_count, moments, question
+from discreet.release.question import (
+    USUAL,
+    Question,
+    chosen,
+    counted,
+    known_count,
+    moments,
+    question,
+)
 from discreet.release.release import Release, Releases
 from discreet.release.statistics import textbook
 
 
-def count(x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", **account: Unpack[Account]) -> Release:
+def count(
+    x: Values, *, epsilon: Epsilon, neighbors: Neighbors = "change-one", **account: Unpack[Account]
+) -> Release:
     """Count the values that are not missing; of truth values, count those that are true.
 
     Parameters
     ----------
     x : array_like
-        One value for each person: numbers, texts, dates, truth values, or anything else that can be missing.
+        One value for each person: numbers, texts, dates, truth values, or anything else that can be
+        missing.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     neighbors, **account
         See `help(discreet.arrays)`.
 
@@ -66,7 +78,8 @@ def sum(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     neighbors, missing, **account
         See `help(discreet.arrays)`.
 
@@ -101,7 +114,8 @@ def mean(
 ) -> Release:
     """Take the mean of the values.
 
-    If n is public, this is Σx/n with noise of scale R/(nε); otherwise it is the quotient of two noisy sums.
+    If n is public, this is Σx/n with noise of scale R/(nε); otherwise it is the quotient of two
+    noisy sums.
 
     Parameters
     ----------
@@ -110,7 +124,8 @@ def mean(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 
@@ -148,10 +163,11 @@ def proportion(
     Parameters
     ----------
     x : array_like
-        One truth value, 0 or 1 for each person, or a number between them; numbers beyond are clamped to 0 or 1.
-        Missing values are dropped, or count as `missing`.
+        One truth value, 0 or 1 for each person, or a number between them; numbers beyond are
+        clamped to 0 or 1. Missing values are dropped, or count as `missing`.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     neighbors, missing, **account
         See `help(discreet.arrays)`.
 
@@ -195,9 +211,11 @@ def variance(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     sample : bool
-        Whether to divide by n − 1, for the variance of the population that was sampled, rather than by n.
+        Whether to divide by n − 1, for the variance of the population that was sampled, rather than
+        by n.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 
@@ -242,7 +260,8 @@ def std(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     sample : bool
         Whether to divide by n − 1, for the population that was sampled, rather than by n.
     neighbors, missing, method, **account
@@ -305,7 +324,13 @@ def mean_and_std(
 
     """
     ask = question("mean and std", x, bounds, epsilon, neighbors, missing=missing)
-    return run(ask, account, lambda: Releases(moments(ask, "mean", "std"), ask.epsilon), least=1, squares=True)
+    return run(
+        ask,
+        account,
+        lambda: Releases(moments(ask, "mean", "std"), ask.epsilon),
+        least=1,
+        squares=True,
+    )
 
 
 def summary(
@@ -326,7 +351,8 @@ def summary(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter of all together, half of which goes to the quartiles. The ε of several calls add up.
+        The privacy parameter of all together, half of which goes to the quartiles. The ε of several
+        calls add up.
     neighbors, missing, **account
         See `help(discreet.arrays)`.
 
@@ -354,7 +380,11 @@ def summary(
         else:
             parts = moments(half, "count", "mean", "std")
         sixth = replace(ask, epsilon=ask.epsilon / 6)
-        for name, share in (("lower_quartile", "1/4"), ("median", "1/2"), ("upper_quartile", "3/4")):
+        for name, share in (
+            ("lower_quartile", "1/4"),
+            ("median", "1/2"),
+            ("upper_quartile", "3/4"),
+        ):
             parts[name] = chosen(replace(sixth, statistic=name), Fraction(share), USUAL)
         return Releases(parts, ask.epsilon)
 
@@ -373,15 +403,24 @@ def moment(
     **account: Unpack[Account],
 ) -> Release:
     """Take a statistic that follows from a mean or a variance, by its name in `ask.statistics`."""
-    return _moment(question(statistic, x, bounds, epsilon, neighbors, missing=missing), account, sample)
+    return _moment(
+        question(statistic, x, bounds, epsilon, neighbors, missing=missing), account, sample
+    )
 
 
 def _moment(ask: Question, account: Account, sample: bool) -> Release:
-    name, squares = ask.statistic + ("+" if sample else ""), STATISTICS[ask.statistic].base == "variance"
-    return run(ask, account, lambda: moments(ask, name)[name], least=1, squares=squares, sample=sample)
+    name, squares = (
+        ask.statistic + ("+" if sample else ""),
+        STATISTICS[ask.statistic].base == "variance",
+    )
+    return run(
+        ask, account, lambda: moments(ask, name)[name], least=1, squares=squares, sample=sample
+    )
 
 
-def _spread(ask: Question, account: Account, sample: bool, estimate: Callable[..., Release]) -> Release:
+def _spread(
+    ask: Question, account: Account, sample: bool, estimate: Callable[..., Release]
+) -> Release:
     if not ask.textbook:
         return _moment(ask, account, sample)
     textbook.refuse_private_size(ask)

@@ -21,7 +21,9 @@ from discreet.release.statistics.counts import TreeDesign
 _TREE_BITS = 10  # a tree has a resolution of a thousandth of the range
 
 _FEW_QUANTILES = 4
-"""Up to this many quantiles are chosen one by one; for more quantiles one tree of counts is more accurate."""
+"""Up to this many quantiles are chosen one by one; for more quantiles one tree of counts is more
+accurate.
+"""
 
 
 def median(
@@ -44,10 +46,11 @@ def median(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     confidence : number or None
-        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its error is known in
-        ranks only.
+        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its
+        error is known in ranks only.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 
@@ -93,10 +96,11 @@ def quantile(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more noise is added. The ε of several calls
+        add up.
     confidence : number or None
-        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its error is known in
-        ranks only.
+        Of the interval, which costs a quarter of ε. With None all of ε goes to the value, and its
+        error is known in ranks only.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 
@@ -130,7 +134,8 @@ def quantiles(
     missing: Number | None = None,
     **account: Unpack[Account],
 ) -> Vector:
-    """Find several quantiles at once: up to four share ε, and more than four come from one tree of counts.
+    """Find several quantiles at once: up to four share ε, and more than four come from one tree of
+    counts.
 
     Parameters
     ----------
@@ -163,13 +168,17 @@ def quantiles(
     """
     shares = [_share(q) for q in qs] if isinstance(qs, Sequence | np.ndarray) else []
     if not shares or shares != sorted(shares):
-        raise InvalidParameter(f"qs must be one or more shares in increasing order, got {len(shares)}")
+        raise InvalidParameter(
+            f"qs must be one or more shares in increasing order, got {len(shares)}"
+        )
     ask = question("quantiles", x, bounds, epsilon, neighbors, missing=missing)
 
     def work() -> Vector:
         if len(shares) <= _FEW_QUANTILES:
             single = replace(ask, epsilon=ask.epsilon / len(shares))
-            return together([chosen(single, share, USUAL) for share in shares], ask.epsilon, "quantiles")
+            return together(
+                [chosen(single, share, USUAL) for share in shares], ask.epsilon, "quantiles"
+            )
         design = TreeDesign(of=ask.quantiles(*shares), bits=_TREE_BITS)
         return of_tree(ask, design, ask.estimates(design)["quantiles"], step=design.grid.step)
 
@@ -195,7 +204,8 @@ def min(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more values lie below. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more values lie below. The ε of several calls
+        add up.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 
@@ -237,7 +247,8 @@ def max(
     bounds : (lower, upper)
         Values beyond them are clamped. Choose them without looking at the data.
     epsilon : number or text
-        The privacy parameter: the smaller it is, the more values lie above. The ε of several calls add up.
+        The privacy parameter: the smaller it is, the more values lie above. The ε of several calls
+        add up.
     neighbors, missing, method, **account
         See `help(discreet.arrays)`.
 

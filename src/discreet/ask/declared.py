@@ -1,19 +1,27 @@
 """The declaration of a column in a policy: public facts, none of them read from the data.
 
-    bounds      [lower, upper] of a number (values outside are clamped), or of a date (for groups by year or month)
-    keys        the values that form groups: a list, a range of whole numbers "1..12", a public file, or "discover"
-    bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤ 120
+    bounds      [lower, upper] of a number (values outside are clamped), or of a date (for groups by
+                year or month)
+    keys        the values that form groups: a list, a range of whole numbers "1..12", a public
+                file, or "discover"
+    bins        edges of groups of a number: [0, 18, 65, 120] is 0 ≤ x < 18, 18 ≤ x < 65, 65 ≤ x ≤
+                120
     precision   a coarser step than the step that follows from the bounds
-    missing     "drop", or the value that replaces missing values where the column is aggregated or grouped by
-    parent      the column to whose keys the keys belong, as counties belong to states; it is in the same file of keys
-    other       the label of one more group for all values that are not keys; without it they are dropped
-    type        "integer", "number", "text", "date" or "truth": how a text is read; with format, decimal, thousands,
-                trim, casefold, missing_values, map (see `ask.reading`). Without it the kind follows from the bounds,
-                bins or keys, or from the type in the source
+    missing     "drop", or the value that replaces missing values where the column is aggregated or
+                grouped by
+    parent      the column to whose keys the keys belong, as counties belong to states; it is in the
+                same file of keys
+    other       the label of one more group for all values that are not keys; without it they are
+                dropped
+    type        "integer", "number", "text", "date" or "truth": how a text is read; with format,
+                decimal, thousands,
+                trim, casefold, missing_values, map (see `ask.reading`). Without it the kind follows
+                from the bounds, bins or keys, or from the type in the source
 
-A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a header only if it
-is the column's name. "file.csv#name" means the column `name` of a file whose first line is a header, and
-"file.db#table.name" a column of an SQLite table. In Python, keys may also be a numpy, pandas, polars or Arrow column.
+A file of keys has one key a line (.csv, .tsv, .txt) or one column (.parquet); its first line is a
+header only if it is the column's name. "file.csv#name" means the column `name` of a file whose
+first line is a header, and "file.db#table.name" a column of an SQLite table. In Python, keys may
+also be a numpy, pandas, polars or Arrow column.
 """
 
 from __future__ import annotations
@@ -31,7 +39,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.ask.expression import Kind, Reading
-from discreet.ask.keys.key import MOST_KEYS, Key, is_date, is_written_date, moment, read_date, read_key
+from discreet.ask.keys.key import (
+    MOST_KEYS,
+    Key,
+    is_date,
+    is_written_date,
+    moment,
+    read_date,
+    read_key,
+)
 from discreet.ask.normal import decimal
 from discreet.ask.reading import (
     DECIMALS,
@@ -59,7 +75,9 @@ _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A declared column, from the options in the policy; without options it may still be used in conditions."""
+    """A declared column, from the options in the policy; without options it may still be used in
+    conditions.
+    """
 
     bounds: tuple[Fraction, Fraction] | tuple[datetime, datetime] | None = None
     keys: Keys | None = None
@@ -93,9 +111,16 @@ class Declared:
             set_field(self, "keys", keys)
             set_field(self, "keys_from", source)
         with errors_at("parent"):
-            set_field(self, "parents", self.parent and _parents(self.parent, keys, source, folder or Path()))
+            set_field(
+                self,
+                "parents",
+                self.parent and _parents(self.parent, keys, source, folder or Path()),
+            )
         set_field(self, "map_from", str(self.map) if isinstance(self.map, str | Path) else None)
-        readers: dict[str, Callable[[Any], object]] = {**_READERS, "map": partial(exact_map, folder=folder or Path())}
+        readers: dict[str, Callable[[Any], object]] = {
+            **_READERS,
+            "map": partial(exact_map, folder=folder or Path()),
+        }
         for option, read in readers.items():
             value = getattr(self, option)
             if value is not None or option == "missing":
@@ -105,9 +130,14 @@ class Declared:
 
     @property
     def kind(self) -> Kind | None:
-        """The declared kind: by the type, or by the bounds, bins, keys or missing value if these are not texts.
+        """The declared kind: by the type, or by the bounds, bins, keys or missing value if these
+        are not texts.
 
-        >>> Declared(type="integer").kind, Declared(bounds=(0, 120)).kind, Declared(keys=["a", "b"]).kind
+        >>> (
+        ...     Declared(type="integer").kind,
+        ...     Declared(bounds=(0, 120)).kind,
+        ...     Declared(keys=["a", "b"]).kind,
+        ... )
         ('number', 'number', None)
         """
         if self.type is not None:
@@ -126,10 +156,18 @@ class Declared:
             casefold=bool(self.casefold),
             missing=self.missing_values or (),
             pairs=self.map or (),
-            keys=[key for key in self.keys or () if isinstance(key, str)] if is_cleaned_text else (),
+            keys=(
+                [key for key in self.keys or () if isinstance(key, str)] if is_cleaned_text else ()
+            ),
         )
-        whole, decimal, thousands = self.type == "integer", self.decimal or ".", self.thousands or ""
-        return replace(clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands)
+        whole, decimal, thousands = (
+            self.type == "integer",
+            self.decimal or ".",
+            self.thousands or "",
+        )
+        return replace(
+            clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands
+        )
 
     @property
     def discover(self) -> bool:
@@ -139,38 +177,59 @@ class Declared:
     def with_keys(self, keys: Iterable[Key]) -> Declared:
         """The column with discovered keys, without the label of other values."""
         declared = copy(self)
-        object.__setattr__(declared, "keys", column_of(key for key in keys if str(key) != self.other))
+        object.__setattr__(
+            declared, "keys", column_of(key for key in keys if str(key) != self.other)
+        )
         return declared
 
     def _fits(self) -> None:
         if self.discover and self.missing is not None:
-            raise InvalidParameter("missing: it would add a key to the discovered keys; leave it out")
+            raise InvalidParameter(
+                "missing: it would add a key to the discovered keys; leave it out"
+            )
         has_keys = self.keys is not None or self.discover
         if has_keys and self.bins is not None:
             raise InvalidParameter("bins: a column has keys or bins, not both; leave one out")
         if self.other is not None and not has_keys and self.bins is None:
-            raise InvalidParameter("other: it is the label of values that are not keys; declare keys or bins as well")
+            raise InvalidParameter(
+                "other: it is the label of values that are not keys; declare keys or bins as well"
+            )
         if self.other is not None and (
-            self.other in labels(self.bins) if self.bins else self.keys and self.keys.has_label(self.other)
+            self.other in labels(self.bins)
+            if self.bins
+            else self.keys and self.keys.has_label(self.other)
         ):
             raise InvalidParameter(
-                f"other: it must not be one of the keys, got {quote(self.other)}; write another label"
+                f"other: it must not be one of the keys, got {quote(self.other)}; write another"
+                " label"
             )
         if self.format is not None and self.kind != "date":
-            raise InvalidParameter('format: only dates have a format; write type = "date" as well, or leave it out')
+            raise InvalidParameter(
+                'format: only dates have a format; write type = "date" as well, or leave it out'
+            )
         if (self.decimal is not None or self.thousands is not None) and self.kind != "number":
-            raise InvalidParameter('decimal: only numbers have such marks; write type = "number" as well')
+            raise InvalidParameter(
+                'decimal: only numbers have such marks; write type = "number" as well'
+            )
         if self.thousands is not None and self.thousands == (self.decimal or "."):
-            raise InvalidParameter('thousands: it must differ from decimal; write decimal = "," as well')
+            raise InvalidParameter(
+                'thousands: it must differ from decimal; write decimal = "," as well'
+            )
         _ = self.reading
         match self.bounds, self.precision, self.missing:
             case (Fraction() as lower, Fraction() as upper), step, missing:
                 if isinstance(missing, Fraction) and not lower <= missing <= upper:
-                    raise InvalidParameter(f"missing: it must lie within the bounds, got {decimal(missing)}")
+                    raise InvalidParameter(
+                        f"missing: it must lie within the bounds, got {decimal(missing)}"
+                    )
                 if step is not None and step > upper - lower:
-                    raise InvalidParameter(f"precision: it must not exceed upper - lower, got {decimal(step)}")
+                    raise InvalidParameter(
+                        f"precision: it must not exceed upper - lower, got {decimal(step)}"
+                    )
             case _, Fraction(), _:
-                raise InvalidParameter("precision: it is a step between two bounds; declare bounds as well")
+                raise InvalidParameter(
+                    "precision: it is a step between two bounds; declare bounds as well"
+                )
 
 
 @contextmanager
@@ -189,7 +248,9 @@ def edges(values: object) -> tuple[Fraction, ...]:
     numbers = tuple(exact_number("an edge", value) for value in values)
     for left, right in pairwise(numbers):
         if left >= right:
-            raise InvalidParameter(f"edges must increase, got {decimal(left)} before {decimal(right)}")
+            raise InvalidParameter(
+                f"edges must increase, got {decimal(left)} before {decimal(right)}"
+            )
     return numbers
 
 
@@ -205,12 +266,18 @@ def labels(bins: tuple[Fraction, ...]) -> tuple[str, ...]:
 
 
 def _bounds(bounds: object) -> tuple[Fraction, Fraction] | tuple[datetime, datetime]:
-    ends = list(bounds) if isinstance(bounds, list | tuple) or type(bounds).__name__ == "ndarray" else []  # type: ignore[call-overload]
+    ends = (
+        list(bounds)  # type: ignore[call-overload]
+        if isinstance(bounds, list | tuple) or type(bounds).__name__ == "ndarray"
+        else []
+    )
     if len(ends) == 2 and any(is_date(end) or is_written_date(end) for end in ends):
         lower, upper = map(_moment, ends)
         if lower >= upper:
             first, second = (day(end) for end in (lower, upper))
-            raise InvalidParameter(f"lower must come before upper, got {first} and {second}; write [lower, upper]")
+            raise InvalidParameter(
+                f"lower must come before upper, got {first} and {second}; write [lower, upper]"
+            )
         return lower, upper
     return exact_bounds(bounds)
 
@@ -219,7 +286,9 @@ def _moment(end: object) -> datetime:
     if isinstance(end, str):
         return read_date(end)
     if not is_date(end):
-        raise InvalidParameter(f"bounds must be two dates or two numbers, got a date and {quote(end)}")
+        raise InvalidParameter(
+            f"bounds must be two dates or two numbers, got a date and {quote(end)}"
+        )
     return moment(end)
 
 
@@ -229,13 +298,19 @@ def day(moment: datetime) -> str:
     >>> day(datetime(2020, 1, 31)), day(datetime(2020, 1, 31, 12))
     ('2020-01-31', '2020-01-31 12:00:00')
     """
-    return str(moment.date() if moment == datetime(moment.year, moment.month, moment.day) else moment)  # noqa: DTZ001
+    return str(
+        moment.date() if moment == datetime(moment.year, moment.month, moment.day) else moment  # noqa: DTZ001
+    )
 
 
 def listed_keys(keys: Any) -> Keys:
-    """The keys in a call about a column in memory: a list, a column, a range "1..12" or a public file."""
+    """The keys in a call about a column in memory: a list, a column, a range "1..12" or a public
+    file.
+    """
     if isinstance(keys, str) and keys == _DISCOVER:
-        raise InvalidParameter('keys must be listed, as in keys=["a", "b"]; only a study can discover them')
+        raise InvalidParameter(
+            'keys must be listed, as in keys=["a", "b"]; only a study can discover them'
+        )
     listed, _ = _keys(keys, "", Path())
     if listed is None:
         raise InvalidParameter('keys must be listed, as in keys=["a", "b"]')
@@ -257,7 +332,9 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
     if match:
         first, last = int(match[1]), int(match[2])
         if not 0 <= last - first < MOST_KEYS:
-            raise InvalidParameter(f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(source)}')
+            raise InvalidParameter(
+                f'a range must be "first..last" of 1 to 10^7 whole numbers, got {quote(source)}'
+            )
         return Keys.numbers(np.arange(first, last + 1)), source
     if source is not None:
         from discreet.ask.keys.file import keys_in
@@ -272,7 +349,8 @@ def _keys(keys: Any, name: str, folder: Path) -> tuple[Keys | None, str | None]:
             keys = getattr(keys, method)() if hasattr(keys, method) else keys
     if not (isinstance(keys, list | tuple) or hasattr(keys, "to_pylist")):
         raise InvalidParameter(
-            f'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got {quote(keys)}'
+            'keys must be a list such as ["a", "b"], a range "1..12" or a file "keys.csv", got'
+            f" {quote(keys)}"
         )
     if len(keys) > MOST_KEYS:
         raise InvalidParameter(f"keys must be at most 10^7, got {len(keys):,}")
@@ -291,14 +369,17 @@ def _parents(parent: object, keys: Keys | None, source: str | None, folder: Path
     file = (source or "").partition("#")[0]
     if not isinstance(parent, str) or not parent or keys is None or not Path(file).suffix:
         raise InvalidParameter(
-            'it must name a column of a file of keys, as in keys = "counties.csv#county"; declare both'
+            'it must name a column of a file of keys, as in keys = "counties.csv#county"; declare'
+            " both"
         )
     from discreet.ask.keys.file import keys_in
 
     table = (source or "").partition("#")[2].rpartition(".")[0]
     parents = keys_in(f"{file}#{table}.{parent}" if table else f"{file}#{parent}", parent, folder)
     if len(parents) != len(keys):
-        raise InvalidParameter(f"each key must have one {quote(parent)}, got {len(parents):,} for {len(keys):,} keys")
+        raise InvalidParameter(
+            f"each key must have one {quote(parent)}, got {len(parents):,} for {len(keys):,} keys"
+        )
     return parents
 
 
@@ -326,12 +407,15 @@ _READERS: dict[str, Callable[[Any], object]] = {
 
 
 def declaration_hint(name: str, options: object, folder: Path | None) -> str:
-    """How to declare a column whose declaration is not a table: two numbers are bounds, any other list is keys.
+    """How to declare a column whose declaration is not a table: two numbers are bounds, any other
+    list is keys.
 
     With a folder the policy is a TOML file.
     """
     toml, python = "bounds = [0, 120]", '"bounds": (0, 120)'
-    if isinstance(options, list | tuple) and (len(options) != 2 or any(isinstance(item, str) for item in options)):
+    if isinstance(options, list | tuple) and (
+        len(options) != 2 or any(isinstance(item, str) for item in options)
+    ):
         toml, python = 'keys = ["…"]', '"keys": […]'
     return f"write {name} = {{ {toml} }}" if folder else f'write columns={{"{name}": {{{python}}}}}'
 
@@ -344,12 +428,15 @@ def refuse_tangled(columns: Mapping[str, Declared]) -> None:
             continue
         if declared.parent in children:
             raise InvalidParameter(
-                f"columns.{name}.parent: {quote(declared.parent)} is the parent of {quote(children[declared.parent])}, "
-                "and can be the parent of one column only; leave one of the two out"
+                f"columns.{name}.parent: {quote(declared.parent)} is the parent of"
+                f" {quote(children[declared.parent])}, and can be the parent of one column only;"
+                " leave one of the two out"
             )
         children[declared.parent] = name
     for name, child in children.items():
         while child in children and child != name:
-            child = children[child]  # noqa: PLW2901 - follow the chain to its end
+            child = children[child]  # noqa: PLW2901
         if child == name:
-            raise InvalidParameter(f"columns.{name}.parent: it must not lead back to {quote(name)}; leave it out")
+            raise InvalidParameter(
+                f"columns.{name}.parent: it must not lead back to {quote(name)}; leave it out"
+            )

@@ -1,8 +1,10 @@
-"""The row language: small, closed and total. Every expression has a value or is missing, in every row and engine.
+"""The row language: small, closed and total. Every expression has a value or is missing, in every
+row and engine.
 
     kinds       number (a double) · text · date (a timestamp without zone) · truth
     undefined   x/0, a cast that fails, a function of a missing value: missing; never an error
-    numbers     operands and results are clamped to ±10¹⁰⁰, and to 0 below 10⁻¹⁰⁰ in absolute value: nothing overflows
+    numbers     operands and results are clamped to ±10¹⁰⁰, and to 0 below 10⁻¹⁰⁰ in absolute value:
+                nothing overflows
     truth       three-valued, as in SQL; WHERE keeps a row only if its condition is true
 
     Arithmetic   x + y, of numbers                  Comparison   x < y, of values of one kind
@@ -13,8 +15,9 @@
     Part         YEAR(x) …, as a number             Truncated    DATE_TRUNC('month', x): the beginning of the month
     Cast         a value in another kind, missing if there is none
 
-No expression depends on another row or on chance. `ask.normal` gives all spellings of an expression the same value and
-text, and `ask.kinds` checks it. Nothing else can be asked: `ask.sql` and the engines know no other classes.
+No expression depends on another row or on chance. `ask.normal` gives all spellings of an expression
+the same value and text, and `ask.kinds` checks it. Nothing else can be asked: `ask.sql` and the
+engines know no other classes.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ ArithmeticSign: TypeAlias = Choice["+", "-", "*", "/"]
 ComparisonSign: TypeAlias = Choice["=", "<>", "<", "<=", ">", ">="]
 NumberFunction: TypeAlias = Choice["abs", "floor", "ceil", "round", "least", "greatest"]
 TextFunction: TypeAlias = Choice["lower", "upper", "trim", "length", "substring"]
-DatePart: TypeAlias = Choice["year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"]
+DatePart: TypeAlias = Choice[
+    "year", "quarter", "month", "week", "day", "weekday", "hour", "minute", "second", "days"
+]
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -71,9 +76,11 @@ Schema: TypeAlias = Mapping[str, ColumnType]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the policy reads a cell of text: by trim, casefold, missing, map and then its type, in this order.
+    """How the policy reads a cell of text: by trim, casefold, missing, map and then its type, in
+    this order.
 
-    A cell that does not fit the type is missing. Without marks and formats it is read as by CAST: decimals, ISO dates.
+    A cell that does not fit the type is missing. Without marks and formats it is read as by CAST:
+    decimals, ISO dates.
     """
 
     whole: bool = False
@@ -100,12 +107,16 @@ class Column:
     kind: Kind
     reading: Reading | None = None
     children: Children | None = None
-    """The child column, if the policy declares this column as a parent: its own cells are then never read."""
+    """The child column, if the policy declares this column as a parent: its own cells are then
+    never read.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A column whose keys belong to the keys of a parent column, as counties belong to states, by a file of keys."""
+    """A column whose keys belong to the keys of a parent column, as counties belong to states, by a
+    file of keys.
+    """
 
     of: Expression
     """The expression by which rows are grouped."""
@@ -185,7 +196,9 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`round` takes one number and is ⌊x + ½⌋; `substring` takes (text, from ≥ 1, length ≥ 0), two whole constants."""
+    """`round` takes one number and is ⌊x + ½⌋; `substring` takes (text, from ≥ 1, length ≥ 0), two
+    whole constants.
+    """
 
     name: NumberFunction | TextFunction
     arguments: tuple[Expression, ...]
@@ -193,7 +206,9 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Weekday is 1 (Monday) to 7, week is the ISO week, and days are calendar days since 1970-01-01."""
+    """Weekday is 1 (Monday) to 7, week is the ISO week, and days are calendar days since
+    1970-01-01.
+    """
 
     part: DatePart
     date: Expression

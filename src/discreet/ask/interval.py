@@ -2,7 +2,8 @@
 
     [a, b] + [c, d] = [a + c, b + d]      LEAST(x, 10) ≤ 10      x / y only if y cannot be 0
 
-None is no bound. The aggregate clamps to the result, so rows outside the declared bounds do not weaken the guarantee.
+None is no bound. The aggregate clamps to the result, so rows outside the declared bounds do not
+weaken the guarantee.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from discreet.ask.normal import is_null
 End: TypeAlias = Fraction | None
 
 _MOST_DIGITS = 10**60
-"""A bound with a longer numerator or denominator comes from long products, and counts as no bound."""
+"""A bound with a longer numerator or denominator comes from long products, and counts as no bound.
+"""
 
 PART_RANGES: dict[DatePart, tuple[int, int]] = {
     "quarter": (1, 4),
@@ -49,11 +51,17 @@ class Interval:
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             end: End = getattr(self, name)
-            if end and (abs(end) > LARGEST_NUMBER or max(abs(end.numerator), end.denominator) > _MOST_DIGITS):
+            if end and (
+                abs(end) > LARGEST_NUMBER or max(abs(end.numerator), end.denominator) > _MOST_DIGITS
+            ):
                 object.__setattr__(self, name, None)
 
     def __neg__(self) -> Interval:
-        return Interval(_on(lambda ends: -ends[0], self.upper), _on(lambda ends: -ends[0], self.lower), self.whole)
+        return Interval(
+            _on(lambda ends: -ends[0], self.upper),
+            _on(lambda ends: -ends[0], self.lower),
+            self.whole,
+        )
 
 
 _ROUNDED: dict[str, Callable[[Fraction], int]] = {
@@ -63,10 +71,11 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 }
 
 
-def interval(  # noqa: PLR0911 - one case for each class
+def interval(  # noqa: PLR0911
     expression: Expression, columns: Mapping[str, Declared], whole: Mapping[str, bool]
 ) -> Interval:
-    """The interval of a number (a condition counts as 0 or 1); `whole` says which columns hold integers.
+    """The interval of a number (a condition counts as 0 or 1); `whole` says which columns hold
+    integers.
 
     >>> double = row.Arithmetic("*", row.Constant(Fraction(2), "number"), Column("age", "number"))
     >>> interval(double, {"age": Declared(bounds=(0, 120))}, {"age": True})
@@ -89,7 +98,13 @@ def interval(  # noqa: PLR0911 - one case for each class
             return _arithmetic(sign, *intervals((left, right)))
         case row.Case(branches, otherwise):
             return _hull(
-                intervals([value for value in (*(value for _, value in branches), otherwise) if not is_null(value)])
+                intervals(
+                    [
+                        value
+                        for value in (*(value for _, value in branches), otherwise)
+                        if not is_null(value)
+                    ]
+                )
             )
         case row.Coalesce(parts):
             return _hull(intervals([part for part in parts if not is_null(part)]))
@@ -130,7 +145,11 @@ def _arithmetic(sign: ArithmeticSign, left: Interval, right: Interval) -> Interv
                 return Interval(None, None, False)
             return _arithmetic("*", left, Interval(1 / right.upper, 1 / right.lower, False))
         case "*":
-            corners = [_on(math.prod, a, b) for a in (left.lower, left.upper) for b in (right.lower, right.upper)]
+            corners = [
+                _on(math.prod, a, b)
+                for a in (left.lower, left.upper)
+                for b in (right.lower, right.upper)
+            ]
             lower, upper = _on(min, *corners), _on(max, *corners)
     return Interval(lower, upper, left.whole and right.whole)
 
@@ -147,13 +166,20 @@ def _function(name: str, parts: list[Interval]) -> Interval:
         case "abs":
             return _function("greatest", [first, -first, Interval(Fraction(0), Fraction(0), True)])
     rounded = _ROUNDED[name]
-    return Interval(_on(lambda ends: rounded(*ends), first.lower), _on(lambda ends: rounded(*ends), first.upper), True)
+    return Interval(
+        _on(lambda ends: rounded(*ends), first.lower),
+        _on(lambda ends: rounded(*ends), first.upper),
+        True,
+    )
 
 
 def _hull(parts: list[Interval]) -> Interval:
     if not parts:
         return Interval(None, None, False)
-    lower, upper = _on(min, *(part.lower for part in parts)), _on(max, *(part.upper for part in parts))
+    lower, upper = (
+        _on(min, *(part.lower for part in parts)),
+        _on(max, *(part.upper for part in parts)),
+    )
     return Interval(lower, upper, all(part.whole for part in parts))
 
 

@@ -1,10 +1,12 @@
 """The kind of an expression; expressions without a kind are refused.
 
-    kind_of("age" >= 65)   truth; every part must have the right kind, and there must not be too many parts
+    kind_of("age" >= 65)   truth; every part must have the right kind, and there must not be too
+                           many parts
 
-Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, and numbers that are 0 or have an absolute value
-from 10⁻¹⁰⁰ to 10¹⁰⁰. They bound the work of an engine on one row, whose time could reveal a person: matching a text of
-n letters with a pattern of m letters takes up to n·m steps, and a condition can apply it to one person's row only.
+Limits: 1,000 parts, 50 levels, texts and patterns of 200 characters, and numbers that are 0 or have
+an absolute value from 10⁻¹⁰⁰ to 10¹⁰⁰. They bound the work of an engine on one row, whose time
+could reveal a person: matching a text of n letters with a pattern of m letters takes up to n·m
+steps, and a condition can apply it to one person's row only.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def refused(message: str) -> QueryRefused:
 def kind_of(expression: Expression) -> Kind:
     """The kind of the values of an expression, which is checked.
 
-    >>> kind_of(row.Comparison("<", row.Column("age", "number"), row.Constant(Fraction(18), "number")))
+    >>> kind_of(
+    ...     row.Comparison("<", row.Column("age", "number"), row.Constant(Fraction(18), "number"))
+    ... )
     'truth'
     >>> kind_of(row.Arithmetic("+", row.Column("age", "number"), row.Constant("a", "text")))
     Traceback (most recent call last):
@@ -72,11 +76,12 @@ class _Check:
     def __init__(self) -> None:
         self.parts = 0
 
-    def kind(self, expression: Expression, depth: int) -> Kind:  # noqa: PLR0911, PLR0912 - one case for each class
+    def kind(self, expression: Expression, depth: int) -> Kind:  # noqa: PLR0911, PLR0912
         self.parts += 1
         if depth > DEEPEST or self.parts > MOST_PARTS:
             raise refused(
-                f"an expression may have {MOST_PARTS:,} parts and {DEEPEST} levels; split the question, or use IN (…)"
+                f"an expression may have {MOST_PARTS:,} parts and {DEEPEST} levels; split the"
+                " question, or use IN (…)"
             )
         inner_depth = depth + 1
         match expression:
@@ -108,8 +113,12 @@ class _Check:
             case row.Case(branches, otherwise):
                 if not branches:
                     raise refused("CASE needs at least one WHEN … THEN …")
-                self.all("truth", tuple(condition for condition, _ in branches), "WHEN", inner_depth)
-                return self.one_kind((*(value for _, value in branches), otherwise), "CASE", inner_depth)
+                self.all(
+                    "truth", tuple(condition for condition, _ in branches), "WHEN", inner_depth
+                )
+                return self.one_kind(
+                    (*(value for _, value in branches), otherwise), "CASE", inner_depth
+                )
             case row.Coalesce(parts):
                 return self.one_kind(parts, "COALESCE", inner_depth)
             case row.Function(name, arguments):
@@ -126,7 +135,9 @@ class _Check:
                 assert_never(expression)
         return "truth"
 
-    def all(self, kind: Kind, parts: Sequence[Expression], name: str, depth: int, result: Kind = "truth") -> Kind:
+    def all(
+        self, kind: Kind, parts: Sequence[Expression], name: str, depth: int, result: Kind = "truth"
+    ) -> Kind:
         """The kind of the result, if all parts are of the given kind."""
         for part in parts:
             actual = self.kind(part, depth)
@@ -143,14 +154,19 @@ class _Check:
             actual = self.kind(part, depth)
             if actual != first:
                 raise refused(
-                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[actual]}; CAST changes a kind"
+                    f"{name} needs values of one kind, got {_WORDS[first]} and {_WORDS[actual]};"
+                    " CAST changes a kind"
                 )
         return first
 
     def function(self, name: str, arguments: Sequence[Expression], depth: int) -> Kind:
         if name == "substring":
-            if len(arguments) != 3 or not (_is_whole(arguments[1], 1) and _is_whole(arguments[2], 0)):
-                raise refused("SUBSTRING needs a text and whole numbers, as in SUBSTRING(name, 1, 3)")
+            if len(arguments) != 3 or not (
+                _is_whole(arguments[1], 1) and _is_whole(arguments[2], 0)
+            ):
+                raise refused(
+                    "SUBSTRING needs a text and whole numbers, as in SUBSTRING(name, 1, 3)"
+                )
             arguments = arguments[:1]
         elif name in ("least", "greatest"):
             if not arguments:
@@ -165,7 +181,9 @@ def _constant(constant: row.Constant) -> Kind:
     match constant.value:
         case None:
             return constant.kind
-        case Fraction() as number if number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+        case Fraction() as number if (
+            number and not _SMALLEST_NUMBER <= abs(number) <= LARGEST_NUMBER
+        ):
             raise refused("a number must be 0 or have an absolute value between 1e-100 and 1e100")
         case str() as text:
             _check_text(text)
@@ -178,9 +196,12 @@ def _constant(constant: row.Constant) -> Kind:
 def _check_text(text: str) -> None:
     if len(text) > LONGEST_LITERAL:
         raise refused(
-            f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got {len(text):,}; shorten it"
+            f"a text or pattern in a question may have {LONGEST_LITERAL} characters, got"
+            f" {len(text):,}; shorten it"
         )
-    if "\0" in text or not (text.isascii() or all(not "\ud800" <= character <= "\udfff" for character in text)):
+    if "\0" in text or not (
+        text.isascii() or all(not "\ud800" <= character <= "\udfff" for character in text)
+    ):
         raise refused("a text must not contain NUL characters or lone surrogates")
 
 
@@ -198,4 +219,7 @@ def refuse_alike(names: Sequence[str]) -> None:
             raise refused(f"two columns are called {quote(name)}; rename one of them with AS")
         for end in ("_low", "_high"):
             if f"{name}{end}" in names:
-                raise refused(f"{quote(name + end)} is the name of an interval end of {quote(name)}; rename it with AS")
+                raise refused(
+                    f"{quote(name + end)} is the name of an interval end of {quote(name)}; rename"
+                    " it with AS"
+                )

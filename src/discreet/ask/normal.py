@@ -1,14 +1,16 @@
 """One value and one canonical text for all spellings of an expression.
 
     a > b           b < a            (constants are on the right)
-    NOT a = b       a <> b           and De Morgan's laws: NOT is used before IN, IS NULL, LIKE and columns only
+    NOT a = b       a <> b           and De Morgan's laws: NOT is used before IN, IS NULL, LIKE and
+                                     columns only
     AND OR + *      parts flattened (AND, OR), without repeats (AND, OR), sorted
     IN              choices sorted, without repeats; one choice is =
     x = TRUE        x
 
-Every rule holds in three-valued logic, and for doubles that are never NaN: x + y and y + x are the same double,
-(x + y) + z and x + (y + z) are not, so sums are not flattened. Texts are quoted as in SQL, and every operation has
-parentheses: two expressions with the same text are the same expression.
+Every rule holds in three-valued logic, and for doubles that are never NaN: x + y and y + x are the
+same double, (x + y) + z and x + (y + z) are not, so sums are not flattened. Texts are quoted as in
+SQL, and every operation has parentheses: two expressions with the same text are the same
+expression.
 """
 
 from __future__ import annotations
@@ -24,8 +26,22 @@ from discreet.ask import expression as row
 from discreet.ask.expression import Comparison, ComparisonSign, Constant, Every, Expression, Some
 from discreet.ask.kinds import kind_of
 
-_MIRRORED: dict[ComparisonSign, ComparisonSign] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-INVERSE: dict[ComparisonSign, ComparisonSign] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MIRRORED: dict[ComparisonSign, ComparisonSign] = {
+    "=": "=",
+    "<>": "<>",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+INVERSE: dict[ComparisonSign, ComparisonSign] = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+}
 
 _OPERATIONS = frozenset(get_args(row.Operation))
 
@@ -40,7 +56,10 @@ def canonical(expression: Expression) -> str:
     '("age" >= 65)'
     """
     form = normal(expression)
-    lineage = {f"{quoted(name)} OF {text(children.of)} sha256 {children.digest}" for name, children in parents_in(form)}
+    lineage = {
+        f"{quoted(name)} OF {text(children.of)} sha256 {children.digest}"
+        for name, children in parents_in(form)
+    }
     return " WITH ".join([text(form), *sorted(lineage)])
 
 
@@ -79,13 +98,17 @@ def decimal(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}".rstrip("0")
 
 
-def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
-    """The normal form of an expression, or of each expression in a tuple; anything else does not change."""
+def _normal(expression: Any) -> Any:  # noqa: PLR0911
+    """The normal form of an expression, or of each expression in a tuple; anything else does not
+    change.
+    """
     if isinstance(expression, tuple):
         return tuple(map(_normal, expression))
     if type(expression) not in _OPERATIONS:
         return expression
-    match type(expression)(*(_normal(getattr(expression, field)) for field in expression.__slots__)):
+    match type(expression)(
+        *(_normal(getattr(expression, field)) for field in expression.__slots__)
+    ):
         case row.Arithmetic("+" | "*" as sign, left, right) if text(right) < text(left):
             return row.Arithmetic(sign, right, left)
         case Comparison(sign, left, right):
@@ -98,7 +121,11 @@ def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
             return _negated(part)
         case row.Membership(part, choices):
             choices = _sorted(choices)
-            return row.Membership(part, choices) if len(choices) > 1 else _comparison("=", part, *choices)
+            return (
+                row.Membership(part, choices)
+                if len(choices) > 1
+                else _comparison("=", part, *choices)
+            )
         case row.Coalesce(parts):
             flat = dict.fromkeys(inner for part in parts for inner in _inside(row.Coalesce, part))
             parts = tuple(part for part in flat if not is_null(part)) or tuple(flat)
@@ -135,13 +162,17 @@ def _comparison(sign: ComparisonSign, left: Expression, right: Expression) -> Ex
 
 def _joined(join: type[Every] | type[Some], parts: tuple[Expression, ...]) -> Expression:
     neutral, final = (TRUE, FALSE) if join is Every else (FALSE, TRUE)
-    flat = _sorted(tuple(inner for part in parts for inner in _inside(join, part) if inner != neutral))
+    flat = _sorted(
+        tuple(inner for part in parts for inner in _inside(join, part) if inner != neutral)
+    )
     if final in flat:
         return final
     return join(flat) if len(flat) > 1 else flat[0] if flat else neutral
 
 
-def _inside(join: type[Every] | type[Some] | type[row.Coalesce], part: Expression) -> tuple[Expression, ...]:
+def _inside(
+    join: type[Every] | type[Some] | type[row.Coalesce], part: Expression
+) -> tuple[Expression, ...]:
     return part.parts if isinstance(part, join) else (part,)
 
 
@@ -159,7 +190,7 @@ def _negated(part: Expression) -> Expression:
     return row.Negation(part)
 
 
-def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case for each class
+def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912
     """The expression in SQL, with all parentheses."""
     match expression:
         case row.Column(name, kind, reading):
@@ -181,7 +212,9 @@ def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case fo
         case row.Likeness(part, pattern):
             return f"({text(part)} LIKE {_literal(pattern)})"
         case row.Case(branches, otherwise):
-            cases = " ".join(f"WHEN {text(condition)} THEN {text(value)}" for condition, value in branches)
+            cases = " ".join(
+                f"WHEN {text(condition)} THEN {text(value)}" for condition, value in branches
+            )
             return f"(CASE {cases} ELSE {text(otherwise)} END)"
         case row.Coalesce(parts):
             return f"COALESCE({_listed(parts)})"
@@ -219,7 +252,9 @@ def _reading(reading: row.Reading, kind: row.Kind) -> str:
     A map, which may be long, is represented by its hash.
     """
     plain = reading.decimal == "." and not reading.thousands
-    terms = [*map(_literal, reading.formats or (() if plain else (reading.decimal, reading.thousands)))]
+    terms = [
+        *map(_literal, reading.formats or (() if plain else (reading.decimal, reading.thousands)))
+    ]
     terms += [name for name in ("trim", "casefold") if getattr(reading, name)]
     if reading.missing:
         terms.append(f"missing [{', '.join(map(_literal, reading.missing))}]")

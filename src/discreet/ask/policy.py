@@ -1,22 +1,28 @@
 """The promise of a custodian: whose rows they are, which facts are public, and the total ε.
 
-    source      where the data is: files, a folder, a glob, a database, a SELECT, or an object in Python
-    table       the name of the data in questions; by default the name of the file or table, or "data"
+    source      where the data is: files, a folder, a glob, a database, a SELECT, or an object in
+                Python
+    table       the name of the data in questions; by default the name of the file or table, or
+                "data"
     delimiter   the separator of CSV cells; by default it is guessed from the first line
     encoding    of CSV: "utf-8" (the default), "latin-1" or "windows-1252"
     unit        whom we protect: "row", or the column that identifies the unit
     max_rows    the most rows of one unit that count (required if the unit is a column)
     max_groups  the most groups in which one unit counts; by default max_rows
     neighbors   "change-one" (the number of units is public) or "add-remove"
-    size        "public": the number of units is public although it depends on their values, as in a view
+    size        "public": the number of units is public although it depends on their values, as in a
+                view
     epsilon     the total for this data, for ever; delta is needed only to discover keys
     version     a name for the state of the data; by default a hash of its content
     time_limit  the most seconds that a question may take at the source; by default 600
-    ledger      where ε is counted, a file or postgresql://…, and its anchor; by default beside the policy
-    study       the name of this study in the ledger; by default the name of the file, if the ledger has no other study
+    ledger      where ε is counted, a file or postgresql://…, and its anchor; by default beside the
+                policy
+    study       the name of this study in the ledger; by default the name of the file, if the ledger
+                has no other study
     columns     name → bounds, keys, bins, precision, missing, other, type … (see `ask.declared`)
 
-A policy is read from TOML or created in Python, with the same checks; each error names the key and what to write.
+A policy is read from TOML or created in Python, with the same checks; each error names the key and
+what to write.
 """
 
 from __future__ import annotations
@@ -64,7 +70,10 @@ LARGEST_FILE = 10**7
 
 
 class InMemory:
-    """Data of the custodian in memory. Its repr shows its type and its number of columns, never a row."""
+    """Data of the custodian in memory.
+
+    Its repr shows its type and its number of columns, never a row.
+    """
 
     __slots__ = ("_data",)
 
@@ -86,7 +95,10 @@ class InMemory:
             return kind
 
     def __reduce__(self) -> str:
-        raise TypeError("data in memory cannot be copied or stored with its policy; write it to a file and name that")
+        raise TypeError(
+            "data in memory cannot be copied or stored with its policy; write it to a file and name"
+            " that"
+        )
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -100,7 +112,8 @@ class Policy:
     epsilon : number or text
         The total privacy budget for this data, for ever.
     columns : dict
-        The public facts about each column: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash", "Elm"]}}.
+        The public facts about each column: {"age": {"bounds": (0, 120)}, "town": {"keys": ["Ash",
+        "Elm"]}}.
     unit : text
         Whom we protect: "row", or the column that identifies the person.
     max_rows : int, optional
@@ -108,8 +121,10 @@ class Policy:
     neighbors : {"change-one", "add-remove"}
         Whether the number of people is public ("change-one") or private.
     size : "public", optional
-        That the number of people is public, also where it depends on their values: in a view, a SELECT, a text file.
-    table, delimiter, encoding, max_groups, delta, version, row_security, time_limit, ledger, anchor, study, folder
+        That the number of people is public, also where it depends on their values: in a view, a
+        SELECT, a text file.
+    table, delimiter, encoding, max_groups, delta, version, row_security, time_limit, ledger,
+    anchor, study, folder
         See docs/studies.md.
 
     Examples
@@ -129,7 +144,9 @@ class Policy:
     max_groups: int | None
     neighbors: Neighbors
     size: Literal["public"] | None
-    """Whether the number of units is promised to be public; None is: only where the source says so itself."""
+    """Whether the number of units is promised to be public; None is: only where the source says so
+    itself.
+    """
     epsilon: Fraction
     delta: Fraction | None
     columns: Mapping[str, Declared]
@@ -171,7 +188,15 @@ class Policy:
         set_field(self, "folder", folder)
         for name, read in _READERS.items():
             with errors_at(name):
-                set_field(self, name, None if arguments[name] is None and name in _OPTIONAL else read(arguments[name]))
+                set_field(
+                    self,
+                    name,
+                    (
+                        None
+                        if arguments[name] is None and name in _OPTIONAL
+                        else read(arguments[name])
+                    ),
+                )
         with errors_at("source"):
             set_field(self, "source", _source(source, folder))
         if table is None:
@@ -184,7 +209,13 @@ class Policy:
         """The policy in a TOML file; its paths are relative to the file."""
         path = Path(path)
         with errors_at(path.name):
-            options = toml_in(path, title="a policy", absent="`discreet init` writes one", keys=_KEYS, needed=_NEEDED)
+            options = toml_in(
+                path,
+                title="a policy",
+                absent="`discreet init` writes one",
+                keys=_KEYS,
+                needed=_NEEDED,
+            )
             return cls(**options, folder=path.parent)
 
     @cached_property
@@ -194,13 +225,23 @@ class Policy:
 
     @property
     def promise(self) -> dict[str, object]:
-        """What ε protects: it cannot change once ε is spent. Bounds, keys and missing belong to each question."""
-        return {name: getattr(self, name) for name in ("unit", "max_rows", "max_groups", "neighbors", "size")}
+        """What ε protects: it cannot change once ε is spent.
+
+        Bounds, keys and missing belong to each question.
+        """
+        return {
+            name: getattr(self, name)
+            for name in ("unit", "max_rows", "max_groups", "neighbors", "size")
+        }
 
     def with_keys(self, discovered: Mapping[str, Iterable[Key]]) -> Policy:
         """The policy with discovered keys, in the columns whose keys are to be discovered."""
         columns = {
-            name: declared.with_keys(discovered[name]) if declared.discover and name in discovered else declared
+            name: (
+                declared.with_keys(discovered[name])
+                if declared.discover and name in discovered
+                else declared
+            )
             for name, declared in self.columns.items()
         }
         return self._with("columns", MappingProxyType(columns))
@@ -226,14 +267,17 @@ class Policy:
     def __repr__(self) -> str:
         shown = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("source", "ledger"):
-            if isinstance(shown[name], str) and "://" in shown[name]:  # an address may hold a password
+            # an address may hold a password
+            if isinstance(shown[name], str) and "://" in shown[name]:
                 shown[name] = shown[name].partition("://")[0] + "://…"
         return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
 
     def to_toml(self) -> str:
         """The policy as TOML that `load` reads."""
         if isinstance(self.source, InMemory):
-            raise InvalidParameter("source: only a path or address can be written to a file; name the data by its path")
+            raise InvalidParameter(
+                "source: only a path or address can be written to a file; name the data by its path"
+            )
         pairs: dict[str, object] = {name: getattr(self, name) for name in _KEYS[:-1]}
         pairs["table"] = None if self.table == table_of(self.source) else self.table
         if isinstance(self.source, str):
@@ -242,7 +286,10 @@ class Policy:
             pairs["source"] = tuple(map(self._in_folder, self.source))
         lines = [f"{name} = {toml(value)}" for name, value in pairs.items() if value is not None]
         lines += ["", "[columns]"]
-        lines += [f"{json.dumps(name)} = {declared_toml(declared)}" for name, declared in self.columns.items()]
+        lines += [
+            f"{json.dumps(name)} = {declared_toml(declared)}"
+            for name, declared in self.columns.items()
+        ]
         return "\n".join(lines) + "\n"
 
     def _in_folder(self, path: str) -> str:
@@ -251,35 +298,53 @@ class Policy:
         return str(Path(path).relative_to(self.folder)) if is_in and self.folder else path
 
     def _fits(self) -> None:
-        if self.row_security is not None and not str(self.source).startswith(("postgresql://", "postgres://")):
+        if self.row_security is not None and not str(self.source).startswith(
+            ("postgresql://", "postgres://")
+        ):
             raise InvalidParameter("row_security: only a source on PostgreSQL has it; leave it out")
         if self.size is not None and self.neighbors != "change-one":
             raise InvalidParameter(
-                "size: under add-remove the number of units is private; leave it out, or choose change-one"
+                "size: under add-remove the number of units is private; leave it out, or choose"
+                " change-one"
             )
         if self.unit_column is None:
             if self.max_rows in (None, 1) and self.max_groups in (None, 1):
                 return
-            fault = "max_rows: each row is a unit; leave it out, or write unit = the column that identifies the unit"
+            fault = (
+                "max_rows: each row is a unit; leave it out, or write unit = the column that"
+                " identifies the unit"
+            )
         elif self.max_rows is None:
             example = f"max_rows{' = ' if self.folder else '='}1 or more"
-            fault = f"max_rows: it must say how many rows of one {self.unit} may count; write {example}"
+            fault = (
+                f"max_rows: it must say how many rows of one {self.unit} may count; write {example}"
+            )
         elif self.max_groups is not None and self.max_groups > self.max_rows:
-            fault = f"max_groups: it must not exceed max_rows, got {self.max_groups} and {self.max_rows}; leave it out"
+            fault = (
+                f"max_groups: it must not exceed max_rows, got {self.max_groups} and"
+                f" {self.max_rows}; leave it out"
+            )
         elif self.columns.get(self.unit, Declared()) != Declared():
-            fault = f"columns.{self.unit}: the column of the unit cannot be asked about; leave it out of columns"
+            fault = (
+                f"columns.{self.unit}: the column of the unit cannot be asked about; leave it out"
+                " of columns"
+            )
         else:
             return
         raise InvalidParameter(fault)
 
 
-def toml_in(path: Path, *, title: str, absent: str, keys: tuple[str, ...], needed: Mapping[str, str]) -> dict[str, Any]:
+def toml_in(
+    path: Path, *, title: str, absent: str, keys: tuple[str, ...], needed: Mapping[str, str]
+) -> dict[str, Any]:
     """The table in a TOML file; unknown keys, and missing ones that are needed, are refused."""
     try:
         if path.exists() and not path.is_file():
             raise InvalidParameter(f"{title} must be a plain file")
         if path.stat().st_size > LARGEST_FILE:
-            raise InvalidParameter(f"{title} must be at most 10 MB; put long lists of keys into a separate file")
+            raise InvalidParameter(
+                f"{title} must be at most 10 MB; put long lists of keys into a separate file"
+            )
         table = read_toml(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidParameter(f"there is no such file; {absent}") from None
@@ -294,7 +359,9 @@ def toml_in(path: Path, *, title: str, absent: str, keys: tuple[str, ...], neede
     return table
 
 
-def refuse_unknown(table: Mapping[str, object], keys: tuple[str, ...], within: str, title: str = "a policy") -> None:
+def refuse_unknown(
+    table: Mapping[str, object], keys: tuple[str, ...], within: str, title: str = "a policy"
+) -> None:
     for key in table:
         if key not in keys:
             advice = did_you_mean(str(key), keys) or f"the keys are {', '.join(keys)}"
@@ -310,15 +377,19 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
         if not isinstance(name, str) or not name or "\0" in name:
             raise InvalidParameter(f"columns: a name must be a text, got {quote(name)}")
         if not isinstance(options, Declared | Mapping):
-            raise InvalidParameter(f"columns.{name}: {declaration_hint(name, options, folder)}, got {quote(options)}")
+            raise InvalidParameter(
+                f"columns.{name}: {declaration_hint(name, options, folder)}, got {quote(options)}"
+            )
         if isinstance(options, Mapping):
             refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
             try:
-                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - as read
+                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901
             except InvalidParameter as error:
                 words = str(error)
                 if folder:  # TOML
-                    words = words.replace("(lower, upper)", "[lower, upper]").replace("(0, 120)", "[0, 120]")
+                    words = words.replace("(lower, upper)", "[lower, upper]").replace(
+                        "(0, 120)", "[0, 120]"
+                    )
                 raise InvalidParameter(f"columns.{name}.{words}") from None
         declared[name] = options
     refuse_tangled(declared)
@@ -326,7 +397,10 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
 
 
 def _source(source: object, folder: Path | None) -> str | tuple[str, ...] | InMemory:
-    """The source; a relative path becomes relative to the working directory. A list is read once."""
+    """The source; a relative path becomes relative to the working directory.
+
+    A list is read once.
+    """
     kind = type(source)  # `isinstance` would run code of the data
     if source is None or issubclass(kind, bool | int | float | Mapping):
         raise InvalidParameter(f'it must be a path such as "people.parquet", got {quote(source)}')
@@ -340,24 +414,31 @@ def _source(source: object, folder: Path | None) -> str | tuple[str, ...] | InMe
 
 
 def _files(items: tuple[object, ...], folder: Path | None) -> tuple[str, ...]:
-    """The paths of a source that is a list of files; what else is in a list is not quoted, since it may be data."""
+    """The paths of a source that is a list of files; what else is in a list is not quoted, since it
+    may be data.
+    """
     if not items or not all(issubclass(type(item), str | Path) for item in items):
         raise InvalidParameter(
-            'a list must name files, as in ["2023.parquet", "2024.parquet"]; for values, give a table, such as a frame'
+            'a list must name files, as in ["2023.parquet", "2024.parquet"]; for values, give a'
+            " table, such as a frame"
         )
     paths = tuple(_source(item, folder) for item in items)
     if any(is_no_path(path) for path in paths if isinstance(path, str)):
-        raise InvalidParameter("a list must name files on this machine, and an address or a SELECT is alone")
+        raise InvalidParameter(
+            "a list must name files on this machine, and an address or a SELECT is alone"
+        )
     return paths  # type: ignore[return-value] # of texts and paths they are texts
 
 
 def _path_text(path: object) -> str:
-    """The text of a str or Path, without code of a subclass of str; code of a Path that fails is refused."""
+    """The text of a str or Path, without code of a subclass of str; code of a Path that fails is
+    refused.
+    """
     try:
         return str.__str__(path if issubclass(type(path), str) else str(path))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: S110 - as in `InMemory`; no `__context__` may hold its error
+    except BaseException:  # noqa: S110
         pass
     raise InvalidParameter("its path cannot be read: its own code failed; give a text")
 
@@ -389,7 +470,11 @@ def is_no_path(source: str) -> bool:
 def is_select(source: str) -> bool:
     """Whether a source is a SELECT."""
     words = source.replace("(", " ").split(maxsplit=1)
-    return not _is_address(source) and len(words) > 1 and words[0].upper() in ("SELECT", "WITH", "FROM")
+    return (
+        not _is_address(source)
+        and len(words) > 1
+        and words[0].upper() in ("SELECT", "WITH", "FROM")
+    )
 
 
 def _is_address(source: str) -> bool:
@@ -420,7 +505,9 @@ _READERS: dict[str, Callable[[object], object]] = {
     "table": partial(exact_text, 'write table = "people"'),
     "delimiter": partial(exact_mark, marks=(",", ";", "\t", "|")),
     "encoding": partial(exact_mark, marks=("utf-8", "latin-1", "windows-1252")),
-    "unit": partial(exact_text, 'write unit = "row", or the name of the column that identifies the unit'),
+    "unit": partial(
+        exact_text, 'write unit = "row", or the name of the column that identifies the unit'
+    ),
     "max_rows": partial(parameters.exact_count, "max_rows"),
     "max_groups": partial(parameters.exact_count, "max_groups"),
     "neighbors": parameters.exact_neighbors,
@@ -457,7 +544,9 @@ def toml(value: object) -> str:
 def declared_toml(declared: Declared, **changed: object) -> str:
     """The declaration of a column in TOML, with some options changed."""
     options: dict[str, object] = {name: getattr(declared, name) for name in _COLUMN_KEYS}
-    options["keys"] = declared.keys_from or (None if declared.keys is None else tuple(declared.keys))
+    options["keys"] = declared.keys_from or (
+        None if declared.keys is None else tuple(declared.keys)
+    )
     options["map"] = declared.map_from or (dict(declared.map) if declared.map else None)
     options |= changed
     pairs = [f"{name} = {toml(value)}" for name, value in options.items() if value is not None]

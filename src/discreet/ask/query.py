@@ -1,11 +1,14 @@
 """Queries as frozen values.
 
-A query has a condition on rows, group columns, named aggregates, and post-processing of released numbers (arithmetic,
-HAVING, ORDER BY, LIMIT), which costs nothing. Questions that differ in names, blanks, order or negations alone have the
-same `canonical` text, which covers what is released (condition, groups, aggregates), not its post-processing.
+A query has a condition on rows, group columns, named aggregates, and post-processing of released
+numbers (arithmetic, HAVING, ORDER BY, LIMIT), which costs nothing. Questions that differ in names,
+blanks, order or negations alone have the same `canonical` text, which covers what is released
+(condition, groups, aggregates), not its post-processing.
 
-    private names   g1, g2, … for groups and a1, a2, … for aggregates, in the order of their texts, so that queries with
-                    the same canonical text use the same names; a2.0, a2.1, … if a2 is several quantiles
+    private names   g1, g2, … for groups and a1, a2, … for aggregates, in the order of their texts,
+                    so that queries with
+                    the same canonical text use the same names; a2.0, a2.1, … if a2 is several
+                    quantiles
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import decimal
 
 MOST_PAIRS = 1_000
-"""The most keys with parents in a condition: each pair is in the statement, like the pairs of a `map`."""
+"""The most keys with parents in a condition: each pair is in the statement, like the pairs of a
+`map`.
+"""
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,7 +37,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of rows; with an expression, of rows where it is not missing; with a condition, where it is true."""
+    """The number of rows; with an expression, of rows where it is not missing; with a condition,
+    where it is true.
+    """
 
     of: Expression | None = None
 
@@ -44,7 +51,9 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A statistic of the sums of a number and of its square; the mean of a condition is a proportion."""
+    """A statistic of the sums of a number and of its square; the mean of a condition is a
+    proportion.
+    """
 
     statistic: str
     """The name of a statistic in `ask.statistics` that has a `base`."""
@@ -88,9 +97,9 @@ Aggregate: TypeAlias = Count | CountUnits | Moment | Quantiles | Extreme
 class Group:
     """A group column: an expression, and the keys that have a row in the answer, in declared order.
 
-    `keys` are texts, numbers (Fractions), dates or truth values, or a list of them; `other` is the label of a last row
-    for all other values, or None to drop them. For bins, `edges` are given and keys are their labels in order:
-    [edge, next edge), with the last bin closed.
+    `keys` are texts, numbers (Fractions), dates or truth values, or a list of them; `other` is the
+    label of a last row for all other values, or None to drop them. For bins, `edges` are given and
+    keys are their labels in order: [edge, next edge), with the last bin closed.
     """
 
     name: str
@@ -111,7 +120,9 @@ class Group:
         return len(self.keys) + (self.other is not None)
 
     def labels(self) -> pyarrow.Array:
-        """The label of each row in a table: texts, whole numbers, doubles or truth values; dates are texts."""
+        """The label of each row in a table: texts, whole numbers, doubles or truth values; dates
+        are texts.
+        """
         return self.keys.labels(self.other)
 
 
@@ -151,8 +162,9 @@ class Test:
 class Query:
     """A question to a study.
 
-    `aggregates` are released, each under a private name; `outputs` are the columns of the answer, in order, each a
-    group's key, a released number or arithmetic of released numbers; `having`, `order` and `limit` are post-processing.
+    `aggregates` are released, each under a private name; `outputs` are the columns of the answer,
+    in order, each a group's key, a released number or arithmetic of released numbers; `having`,
+    `order` and `limit` are post-processing.
     """
 
     aggregates: tuple[tuple[str, Aggregate], ...]
@@ -171,7 +183,9 @@ def canonical(query: Query) -> str:
     condition = "" if query.where is None else f" WHERE {normal.canonical(query.where)}"
     groups = sorted({group_text(group) for group in query.groups})
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
-    aggregates = sorted({aggregate_text(aggregate) for aggregate in merged(part for _, part in query.aggregates)})
+    aggregates = sorted(
+        {aggregate_text(aggregate) for aggregate in merged(part for _, part in query.aggregates)}
+    )
     return f"SELECT {', '.join(aggregates)}{condition}{by}"
 
 
@@ -184,7 +198,11 @@ def released(name: str, aggregate: Aggregate) -> tuple[str, ...]:
 
 def texts(query: Query) -> dict[str, str]:
     """The canonical text of each released number."""
-    return {number: text for name, aggregate in query.aggregates for text, number in _numbers(name, aggregate)}
+    return {
+        number: text
+        for name, aggregate in query.aggregates
+        for text, number in _numbers(name, aggregate)
+    }
 
 
 def _numbers(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
@@ -206,7 +224,10 @@ def aggregate_text(aggregate: Aggregate) -> str:
             sample = " SAMPLE" if aggregate.sample else ""
             return f"{statistic}({normal.canonical(of)}{_range(aggregate)}{step}{sample})"
         case Quantiles(of, shares):
-            return f"quantile({normal.canonical(of)}{_range(aggregate)} AT {' '.join(map(decimal, shares))})"
+            return (
+                f"quantile({normal.canonical(of)}{_range(aggregate)} AT"
+                f" {' '.join(map(decimal, shares))})"
+            )
         case Extreme(side, of):
             return f"{side}({normal.canonical(of)}{_range(aggregate)})"
     assert_never(aggregate)
@@ -219,7 +240,9 @@ def group_text(group: Group) -> str:
 
 
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
-    """Each aggregate once, with all quantiles of an expression together, in the order of their texts."""
+    """Each aggregate once, with all quantiles of an expression together, in the order of their
+    texts.
+    """
     unique: dict[str, Aggregate] = {}
     quantiles: dict[Quantiles, set[Fraction]] = {}
     for aggregate in aggregates:
@@ -234,17 +257,22 @@ def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
 
 
 def assembled(draft: Query) -> Query:
-    """The query of a draft: each group and aggregate once, in the order of their texts, under private names.
+    """The query of a draft: each group and aggregate once, in the order of their texts, under
+    private names.
 
     In a draft aggregates have no names yet; groups and numbers are `Named` by their texts.
     """
     refuse_alike([name for name, _ in draft.outputs])
-    parts = [draft.where, *draft.aggregates, *(g.of for g in draft.groups if g.edges or not isinstance(g.of, Column))]
+    parts = [
+        draft.where,
+        *draft.aggregates,
+        *(g.of for g in draft.groups if g.edges or not isinstance(g.of, Column)),
+    ]
     for name, children in normal.parents_in(parts):
         if len(children.keys) > MOST_PAIRS:
             raise refused(
-                f"{name} is the parent of {len(children.keys):,} keys, and conditions may use up to {MOST_PAIRS:,}: "
-                "group by it, or add it to the data as a column by a SELECT"
+                f"{name} is the parent of {len(children.keys):,} keys, and conditions may use up to"
+                f" {MOST_PAIRS:,}: group by it, or add it to the data as a column by a SELECT"
             )
     unique = {group_text(group): group for group in draft.groups}
     names = {key: f"g{index}" for index, key in enumerate(sorted(unique), 1)}

@@ -1,6 +1,7 @@
 """Questions in Python, and their query: the same, with the same canonical text, as in SQL.
 
-    study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age"), old=Proportion("age >= 80"))
+    study.where("age >= 65").by("county").ask(people=Count(), age=Mean("age"), old=Proportion("age
+    >= 80"))
 
 `ask.statistics` defines the statistics; `build` makes the query.
 """
@@ -17,7 +18,16 @@ from discreet.ask.expression import Every, Expression, Schema
 from discreet.ask.kinds import refused
 from discreet.ask.normal import decimal, normal
 from discreet.ask.policy import Policy
-from discreet.ask.query import Aggregate, Group, Named, Output, Query, aggregate_text, assembled, group_text
+from discreet.ask.query import (
+    Aggregate,
+    Group,
+    Named,
+    Output,
+    Query,
+    aggregate_text,
+    assembled,
+    group_text,
+)
 from discreet.ask.scope import Scope
 from discreet.ask.sql import parse_condition, parse_expression, parse_group
 from discreet.ask.sql.words import LONGEST_QUESTION
@@ -36,7 +46,8 @@ class PlanTerms(TypedDict, total=False):
     epsilon: Epsilon | None
     """The privacy budget of the answer."""
     within: Number | Mapping[str, Number] | None
-    """The largest error of each number, or by column: the plan has the smallest ε that achieves it."""
+    """The largest error of each number, or by column: the plan has the smallest ε that achieves it.
+    """
     confidence: Number
     """The confidence of the intervals; 0.95 by default."""
     simultaneous: bool
@@ -66,7 +77,9 @@ class Askable(ABC, Generic[Plan]):
         """Ask about each group, as in pandas: `groupby("county").agg(age=("age", "mean"))`."""
         for names in columns:
             if not isinstance(names, str | Sequence):
-                raise refused(f'groupby takes names of columns, as in groupby("county"), got {quote(names)}')
+                raise refused(
+                    f'groupby takes names of columns, as in groupby("county"), got {quote(names)}'
+                )
         return Asked(study=self).by(*(name for names in columns for name in _texts(names)))
 
     def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
@@ -101,15 +114,18 @@ class Asked(Generic[Plan]):
     def agg(self, **questions: Question | str | tuple[str, str]) -> Asked[Plan]:
         """Ask for these statistics, as in pandas: `agg(people="count", age=("age", "mean"))`.
 
-        The second word is a statistic of one column: count, sum, mean, median, min, max, proportion, or std and var,
-        which divide by n − 1 as in pandas.
+        The second word is a statistic of one column: count, sum, mean, median, min, max,
+        proportion, or std and var, which divide by n − 1 as in pandas.
         """
-        return self.ask(**{name: _of_pandas(name, question) for name, question in questions.items()})
+        return self.ask(
+            **{name: _of_pandas(name, question) for name, question in questions.items()}
+        )
 
     def plan(self, **terms: Unpack[PlanTerms]) -> Plan:
         """The plan of the question: its cost and its errors. Nothing is read, nothing is spent.
 
-        Give `epsilon=`, the budget, or `within=`, the largest error; the other `PlanTerms` are optional.
+        Give `epsilon=`, the budget, or `within=`, the largest error; the other `PlanTerms` are
+        optional.
         """
         return self.study._plan_of(self, terms)
 
@@ -121,11 +137,23 @@ def _of_pandas(name: str, question: object) -> Question:
     """The question of an argument of `agg`."""
     if isinstance(question, Question):
         return question
-    of, word = (None, question) if isinstance(question, str) else question if _is_pair(question) else (None, None)
+    of, word = (
+        (None, question)
+        if isinstance(question, str)
+        else question
+        if _is_pair(question)
+        else (None, None)
+    )
     row = STATISTICS.get(_IN_PANDAS.get(str(word), str(word)))
     kind = None if row is None else row.question
-    if kind is None or kind in (Histogram, Quantile, CountUnits) or (of is None and kind is not Count):
-        raise refused(f'{quote(name)} must be "count", or a column and a statistic such as ("age", "mean")')
+    if (
+        kind is None
+        or kind in (Histogram, Quantile, CountUnits)
+        or (of is None and kind is not Count)
+    ):
+        raise refused(
+            f'{quote(name)} must be "count", or a column and a statistic such as ("age", "mean")'
+        )
     if kind is Count:
         return Count(of)
     return kind(of, sample=True) if "sample" in kind.__dataclass_fields__ else kind(of)  # type: ignore[call-arg]
@@ -154,18 +182,29 @@ def build(
         raise refused("the question asks for no statistic; ask for Count(), or another statistic")
     for name, question in ask.items():
         if type(question) not in _STATISTICS:
-            raise refused(f'{quote(name)} must be a question such as Count() or Mean("age"), got {quote(question)}')
+            raise refused(
+                f'{quote(name)} must be a question such as Count() or Mean("age"), got'
+                f" {quote(question)}"
+            )
         if isinstance(question, Histogram):
             if len(ask) > 1:
-                raise refused("a histogram must be asked alone, or by groups; ask the other questions separately")
+                raise refused(
+                    "a histogram must be asked alone, or by groups; ask the other questions"
+                    " separately"
+                )
             group = _bins(scope, read(question.of), question.bins)
             groups.append((name, group))
             outputs.append((name, Named(group_text(group))))
-            question, name = Count(), "count"  # noqa: PLW2901 - a histogram is a count of rows in bins
+            question, name = (  # noqa: PLW2901
+                Count(),
+                "count",
+            )
         aggregate, numbers = _released(scope, read, name, question)
         aggregates.append(aggregate)
         outputs += numbers
-    condition = normal(Every(tuple(parse_condition(text, policy, schema) for text in _texts(where or ()))))
+    condition = normal(
+        Every(tuple(parse_condition(text, policy, schema) for text in _texts(where or ())))
+    )
     unnamed = tuple(("", aggregate) for aggregate in aggregates)
     return assembled(Query(unnamed, tuple(outputs), tuple(group for _, group in groups), condition))
 
@@ -194,7 +233,9 @@ def _bins(scope: Scope, of: Expression, bins: object) -> Group:
     bins = list(bins) if isinstance(bins, Iterable) else bins
     group = scope.group(of, None if bins is None else edges(bins))
     if group.edges is None:
-        raise refused('a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])')
+        raise refused(
+            'a histogram needs bins; declare them, or write Histogram("age", [0, 18, 65])'
+        )
     return group
 
 
@@ -210,4 +251,7 @@ def _refuse_long(texts: Sequence[object]) -> None:
     """Refuse texts whose total length exceeds that of a question in SQL."""
     length = sum(len(text) for text in texts if isinstance(text, str))
     if length > LONGEST_QUESTION:
-        raise refused(f"a question may have {LONGEST_QUESTION:,} characters in all, got {length:,}; ask less at once")
+        raise refused(
+            f"a question may have {LONGEST_QUESTION:,} characters in all, got {length:,}; ask less"
+            " at once"
+        )

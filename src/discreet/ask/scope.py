@@ -1,7 +1,8 @@
-"""The meaning of a question under a policy: which columns may be used, with which bounds and groups.
+"""The meaning of a question under a policy: which columns may be used, with which bounds and
+groups.
 
-A name that the policy does not declare is refused, with a suggestion. The column of the unit may only be counted:
-count(DISTINCT unit).
+A name that the policy does not declare is refused, with a suggestion. The column of the unit may
+only be counted: count(DISTINCT unit).
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING, Literal
 
 from discreet.ask import expression as row
 from discreet.ask.declared import Declared, column_of, errors_at, labels
-from discreet.ask.expression import Children, Column, ColumnType, Constant, Expression, Reading, Schema
+from discreet.ask.expression import (
+    Children,
+    Column,
+    ColumnType,
+    Constant,
+    Expression,
+    Reading,
+    Schema,
+)
 from discreet.ask.interval import PART_RANGES, interval
 from discreet.ask.keys.key import MOST_KEYS, as_kind
 from discreet.ask.kinds import DATED, LARGEST_NUMBER, kind_of, refused
@@ -38,37 +47,61 @@ class Scope:
     schema: Schema
 
     def column(self, name: str, *, exact: bool = False) -> Column:
-        """The declared column of that name; without `exact`, the case of a–z is ignored if only one column matches."""
+        """The declared column of that name; without `exact`, the case of a–z is ignored if only one
+        column matches.
+        """
         columns = self.policy.columns
         if not exact and name not in columns and name.isascii():
-            matches = [column for column in columns if column.isascii() and column.lower() == name.lower()]
+            matches = [
+                column for column in columns if column.isascii() and column.lower() == name.lower()
+            ]
             name = matches[0] if len(matches) == 1 else name
         unit, shown = self.policy.unit_column, quote(name)
         if unit is not None and (name == unit or (not exact and self.is_unit(name))):
-            raise refused(f"{shown} identifies the unit, and may only be counted: count(DISTINCT {unit})")
+            raise refused(
+                f"{shown} identifies the unit, and may only be counted: count(DISTINCT {unit})"
+            )
         if name not in columns:
             near = did_you_mean(name, columns)
             hint = f"{near} Or declare it" if near else "declare it"
-            raise refused(f"the policy declares no column {shown}; {hint} under [columns], with bounds or keys")
+            raise refused(
+                f"the policy declares no column {shown}; {hint} under [columns], with bounds or"
+                " keys"
+            )
         if name not in self.schema:
-            raise refused(f"the policy declares a column {shown} that the data does not have; correct the policy")
+            raise refused(
+                f"the policy declares a column {shown} that the data does not have; correct the"
+                " policy"
+            )
         column = column_under(name, columns[name], self.schema[name])
         children = self._children(column)
         return column if children is None else Column(name, column.kind, children=children)
 
     def _children(self, column: Column) -> Children | None:
         """The child column of a column, if one declares it as its parent."""
-        child = next((name for name, declared in self.policy.columns.items() if declared.parent == column.name), None)
+        child = next(
+            (
+                name
+                for name, declared in self.policy.columns.items()
+                if declared.parent == column.name
+            ),
+            None,
+        )
         if child is None:
             return None
-        group, parents = self.group(self.column(child, exact=True)), self.policy.columns[child].parents
+        group, parents = (
+            self.group(self.column(child, exact=True)),
+            self.policy.columns[child].parents,
+        )
         if parents is None:  # never: a parent is declared with its file
             raise TypeError("a parent needs a file of keys")
         with errors_at(f"columns.{child}.parent"):
             return Children(group.of, group.keys, parents.read_as(column.kind))
 
     def is_unit(self, name: str) -> bool:
-        return self.policy.unit_column is not None and name.lower() == self.policy.unit_column.lower()
+        return (
+            self.policy.unit_column is not None and name.lower() == self.policy.unit_column.lower()
+        )
 
     def declared(self, column: Column) -> Declared:
         return self.policy.columns[column.name]
@@ -94,11 +127,15 @@ class Scope:
 
     def units(self) -> Aggregate:
         if self.policy.unit_column is None:
-            raise refused("count(DISTINCT …) counts units, and here each row is a unit; write count(*)")
+            raise refused(
+                "count(DISTINCT …) counts units, and here each row is a unit; write count(*)"
+            )
         return CountUnits()
 
     def moment(self, statistic: str, of: Expression, *, sample: bool = False) -> Aggregate:
-        """A statistic of sums and squares; the mean of a condition is a proportion, and its sum is a count."""
+        """A statistic of sums and squares; the mean of a condition is a proportion, and its sum is
+        a count.
+        """
         of = normal(of)
         if kind_of(of) == "truth":
             if statistic == "sum":
@@ -106,10 +143,14 @@ class Scope:
             if isinstance(of, Constant):
                 raise refused("a constant needs no data; ask about a column")
             if statistic != "mean":
-                raise refused("a condition has only a count or a proportion; write avg(…) for the proportion")
+                raise refused(
+                    "a condition has only a count or a proportion; write avg(…) for the proportion"
+                )
             return Moment("mean", of, Fraction(0), Fraction(1), True, None)
         precision = self.declared(of).precision if isinstance(of, Column) else None
-        return Moment(statistic, of, *self._bounded(of, statistic), precision=precision, sample=sample)
+        return Moment(
+            statistic, of, *self._bounded(of, statistic), precision=precision, sample=sample
+        )
 
     def quantiles(self, of: Expression, shares: tuple[Fraction, ...]) -> Quantiles:
         if not shares or not all(0 <= share <= 1 for share in shares):
@@ -121,16 +162,30 @@ class Scope:
         of = normal(of)
         return Extreme(side, of, *self._bounded(of, side))
 
-    def _bounded(self, of: Expression, name: str) -> tuple[Fraction, Fraction, bool, Fraction | None]:
-        """The lower and upper bound, whether values are whole, and the value that replaces missing values."""
+    def _bounded(
+        self, of: Expression, name: str
+    ) -> tuple[Fraction, Fraction, bool, Fraction | None]:
+        """The lower and upper bound, whether values are whole, and the value that replaces missing
+        values.
+        """
         kind = kind_of(of)
         if kind != "number":
-            hint = {"date": DATED, "text": 'if it holds numbers, declare type = "number" and its bounds in the policy'}
-            raise refused(f"{name} needs a number, got a {kind}; {hint.get(kind, 'count(…) counts anything')}")
-        ends = interval(of, self.policy.columns, {column: typed.whole for column, typed in self.schema.items()})
+            hint = {
+                "date": DATED,
+                "text": 'if it holds numbers, declare type = "number" and its bounds in the policy',
+            }
+            raise refused(
+                f"{name} needs a number, got a {kind}; {hint.get(kind, 'count(…) counts anything')}"
+            )
+        ends = interval(
+            of, self.policy.columns, {column: typed.whole for column, typed in self.schema.items()}
+        )
         if ends.lower is None or ends.upper is None:
             if isinstance(of, Column):
-                raise refused(f"{name} of {of.name} needs bounds; declare {of.name} = {{ bounds = [lower, upper] }}")
+                raise refused(
+                    f"{name} of {of.name} needs bounds; declare {of.name} = {{ bounds = [lower,"
+                    " upper] }"
+                )
             raise refused(
                 f"{name} of {_short(of)} has no bounds that follow from the policy; "
                 "limit it, as in LEAST(GREATEST(x, 0), 100)"
@@ -143,7 +198,9 @@ class Scope:
             raise refused(f"{name} of {_short(of)}: {error}") from None
         missing = self.declared(of).missing if isinstance(of, Column) else None
         if missing is not None and not isinstance(missing, Fraction):
-            raise refused(f"{name} needs a number for missing values; correct missing in the policy")
+            raise refused(
+                f"{name} needs a number for missing values; correct missing in the policy"
+            )
         return ends.lower, ends.upper, ends.whole, missing
 
     def group(self, of: Expression, bins: tuple[Fraction, ...] | None = None) -> Group:
@@ -155,23 +212,30 @@ class Scope:
         if isinstance(of, Column) and declared.missing is not None:
             of = _filled(of, declared, None if bins else keys)
         if bins is not None and kind_of(of) != "number":
-            raise refused(f"bins need a number, got a {kind_of(of)}; use keys, or a part such as YEAR(…)")
+            raise refused(
+                f"bins need a number, got a {kind_of(of)}; use keys, or a part such as YEAR(…)"
+            )
         if len(keys) > MOST_KEYS:
             raise refused("a group column may have at most 10,000,000 keys; ask for fewer")
         if bins is None:
             _refuse_alike(keys, of)
-        name = canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
+        name = (
+            canonical(of) if bins is None else f"BIN({canonical(of)}, {', '.join(map(str, bins))})"
+        )
         return Group(name, of, keys, declared.other, bins)
 
-    def _keys(self, of: Expression, declared: Declared) -> Keys:  # noqa: PLR0911 - one case for each class
+    def _keys(self, of: Expression, declared: Declared) -> Keys:  # noqa: PLR0911
         """The keys of an expression that has no bins."""
         match of:
             case Column(name) if declared.discover and declared.keys is None:
                 raise refused(
-                    f'GROUP BY {name} needs its keys; discover its keys first: study.discover("{name}", epsilon=…)'
+                    f"GROUP BY {name} needs its keys; discover its keys first:"
+                    f' study.discover("{name}", epsilon=…)'
                 )
             case Column(name) if declared.discover and not declared.keys:
-                raise refused(f"GROUP BY {name} has no groups: its discovery found no key with enough units")
+                raise refused(
+                    f"GROUP BY {name} has no groups: its discovery found no key with enough units"
+                )
             case Column(name, kind) if declared.keys is not None:
                 try:
                     return declared.keys.as_kind(kind)
@@ -193,19 +257,29 @@ class Scope:
                 return _literals((*(value for _, value in branches), otherwise))
             case Column(name):
                 raise refused(
-                    f"GROUP BY {name} needs keys or bins; declare {name} = {{ keys = […] }} or {{ bins = […] }}"
+                    f"GROUP BY {name} needs keys or bins; declare {name} = {{ keys = […] }} or {{"
+                    " bins = […] }"
                 )
         raise _no_keys(of)
 
     def _labels(self, of: Expression) -> tuple[str, ...]:
-        """The labels of dates, such as 2024-02: the beginnings of periods as texts, or parts of these texts."""
+        """The labels of dates, such as 2024-02: the beginnings of periods as texts, or parts of
+        these texts.
+        """
         match of:
-            case row.Cast(row.Truncated("year" | "quarter" | "month" | "week" | "day", Column()) as start, "text"):
+            case row.Cast(
+                row.Truncated("year" | "quarter" | "month" | "week" | "day", Column()) as start,
+                "text",
+            ):
                 days = self._keys(start, Declared())
                 return tuple(day.isoformat()[:10] for day in days if isinstance(day, datetime))
-            case row.Function("substring", (part, Constant(Fraction() as first), Constant(Fraction() as length))):
+            case row.Function(
+                "substring", (part, Constant(Fraction() as first), Constant(Fraction() as length))
+            ):
                 whole = self._labels(part)
-                return tuple(dict.fromkeys(label[int(first) - 1 :][: int(length)] for label in whole))
+                return tuple(
+                    dict.fromkeys(label[int(first) - 1 :][: int(length)] for label in whole)
+                )
         raise _no_keys(of)
 
     def _dates(self, date: Column, unit: str) -> tuple[datetime, datetime]:
@@ -220,18 +294,22 @@ class Scope:
 
 def _no_keys(of: Expression) -> Exception:
     return refused(
-        f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with keys, "
-        "bin(age, 0, 18, 65), MONTH(day), DATE_TRUNC('month', day), STRFTIME(day, '%Y-%m'), or CASE with literal "
-        "results"
+        f"GROUP BY {_short(of)} has no keys that follow from the policy; group by a column with"
+        " keys, bin(age, 0, 18, 65), MONTH(day), DATE_TRUNC('month', day), STRFTIME(day, '%Y-%m'),"
+        " or CASE with literal results"
     )
 
 
 def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
-    """The column with its missing values replaced as declared; the replacement must be a key if there are keys."""
+    """The column with its missing values replaced as declared; the replacement must be a key if
+    there are keys.
+    """
     try:
         value = as_kind(declared.missing, of.kind)  # type: ignore[arg-type]
     except InvalidParameter:
-        raise refused(f"missing of {of.name} must be of its kind, {of.kind}; correct the policy") from None
+        raise refused(
+            f"missing of {of.name} must be of its kind, {of.kind}; correct the policy"
+        ) from None
     if keys is not None and value not in keys and declared.other is None:
         raise refused(f"missing of {of.name} must be one of its keys; correct the policy")
     return row.Coalesce((of, Constant(value, of.kind)))
@@ -240,8 +318,8 @@ def _filled(of: Column, declared: Declared, keys: Keys | None) -> Expression:
 def column_under(name: str, declared: Declared, source: ColumnType) -> Column:
     """The column as questions use it: of its kind in the source or, for text, of the declared kind.
 
-    A cell of text is read as declared: it is cleaned and cast, with the declared marks and formats; a cell that cannot
-    be read is missing.
+    A cell of text is read as declared: it is cleaned and cast, with the declared marks and formats;
+    a cell that cannot be read is missing.
     """
     if source.kind != "text":
         return Column(name, source.kind)
@@ -258,11 +336,15 @@ def check_schema(policy: Policy, schema: Schema) -> None:
             if name not in schema:
                 hint = did_you_mean(name, schema)
                 hint = f"; {hint}" if hint else ""
-                raise InvalidParameter(f"the data has no such column{hint or '; correct the policy'}")
-            if not schema[name].typed and not (declared.kind or declared.keys is not None or declared.discover):
                 raise InvalidParameter(
-                    f'a file of text has no types; write {name} = {{ type = "text" }}, or "integer", "number", '
-                    '"date" or "truth"'
+                    f"the data has no such column{hint or '; correct the policy'}"
+                )
+            if not schema[name].typed and not (
+                declared.kind or declared.keys is not None or declared.discover
+            ):
+                raise InvalidParameter(
+                    f'a file of text has no types; write {name} = {{ type = "text" }}, or'
+                    ' "integer", "number", "date" or "truth"'
                 )
         try:
             _check_column(declared, schema[name], column_under(name, declared, schema[name]))
@@ -271,15 +353,31 @@ def check_schema(policy: Policy, schema: Schema) -> None:
 
 
 def _check_column(declared: Declared, source: ColumnType, column: Column) -> None:
-    """Refuse a type that differs from the source, and bounds, bins, keys and missing of another kind."""
+    """Refuse a type that differs from the source, and bounds, bins, keys and missing of another
+    kind.
+    """
     if source.kind != "text":
         if declared.type is not None and KINDS[declared.type] != source.kind:
-            raise InvalidParameter(f"type: the column is a {source.kind} in the data; leave type out")
+            raise InvalidParameter(
+                f"type: the column is a {source.kind} in the data; leave type out"
+            )
         if declared.type == "integer" and not source.whole:
-            raise InvalidParameter('type: the column has fractions in the data; write type = "number"')
-        for option in ("format", "decimal", "thousands", "trim", "casefold", "missing_values", "map"):
+            raise InvalidParameter(
+                'type: the column has fractions in the data; write type = "number"'
+            )
+        for option in (
+            "format",
+            "decimal",
+            "thousands",
+            "trim",
+            "casefold",
+            "missing_values",
+            "map",
+        ):
             if getattr(declared, option) is not None:
-                raise InvalidParameter(f"{option}: it says how text is read, and the column is not text; leave it out")
+                raise InvalidParameter(
+                    f"{option}: it says how text is read, and the column is not text; leave it out"
+                )
     kind = column.kind
     expected = {"number": Fraction, "date": datetime}.get(kind)
     if declared.bounds is not None and not isinstance(declared.bounds[0], expected or ()):
@@ -288,23 +386,34 @@ def _check_column(declared: Declared, source: ColumnType, column: Column) -> Non
         raise InvalidParameter(f"bins: they need a number, and the column is a {kind}")
     with errors_at("keys"):
         if declared.keys:
-            _ = declared.keys.as_kind(kind).text  # many keys are hashed now, so that no plan waits for it
+            # many keys are hashed now, so that no plan waits for it
+            _ = declared.keys.as_kind(kind).text
         whole = source.whole if column.reading is None else column.reading.whole
         if declared.discover and not (kind == "text" or whole):
-            raise InvalidParameter("only texts and whole numbers can be discovered; declare keys or bins")
+            raise InvalidParameter(
+                "only texts and whole numbers can be discovered; declare keys or bins"
+            )
     with errors_at("missing"):
         if declared.missing is not None:
             as_kind(declared.missing, kind)
 
 
 def _refuse_alike(keys: Keys, of: Expression) -> None:
-    """Refuse keys that are equal in engines, which use 64-bit floats with absolute values from 1e-100 to 1e100."""
+    """Refuse keys that are equal in engines, which use 64-bit floats with absolute values from
+    1e-100 to 1e100.
+    """
     if keys.kind != "number" or keys.near:
         return
-    numbers = [min(max(key, -LARGEST_NUMBER), LARGEST_NUMBER) for key in keys if isinstance(key, Fraction)]
-    if len({0.0 if abs(number) * LARGEST_NUMBER < 1 else float(number) for number in numbers}) < len(keys):
+    numbers = [
+        min(max(key, -LARGEST_NUMBER), LARGEST_NUMBER) for key in keys if isinstance(key, Fraction)
+    ]
+    if len(
+        {0.0 if abs(number) * LARGEST_NUMBER < 1 else float(number) for number in numbers}
+    ) < len(keys):
         name = of.name if isinstance(of, Column) else _short(of)
-        raise refused(f"GROUP BY {name} has keys that are equal as 64-bit floats; leave one of them out")
+        raise refused(
+            f"GROUP BY {name} has keys that are equal as 64-bit floats; leave one of them out"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -315,8 +424,13 @@ def _labels(bins: tuple[Fraction, ...]) -> Keys:
 def _literals(values: tuple[Expression, ...]) -> Keys:
     constants = [value for value in values if isinstance(value, Constant)]
     if len(constants) < len(values):
-        raise refused("GROUP BY CASE needs literal results, as in CASE WHEN age < 18 THEN 'young' ELSE 'old' END")
-    keys = tuple(dict.fromkeys(constant.value for constant in constants if constant.value is not None))
+        raise refused(
+            "GROUP BY CASE needs literal results, as in CASE WHEN age < 18 THEN 'young' ELSE"
+            " 'old' END"
+        )
+    keys = tuple(
+        dict.fromkeys(constant.value for constant in constants if constant.value is not None)
+    )
     if not keys:
         raise refused("GROUP BY CASE needs at least one literal result that is not NULL")
     numbers = [float(key) for key in keys if isinstance(key, Fraction)]
@@ -325,7 +439,14 @@ def _literals(values: tuple[Expression, ...]) -> Keys:
     return column_of(keys)
 
 
-_HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 * 92, "year": 24 * 366}
+_HOURS = {
+    "hour": 1,
+    "day": 24,
+    "week": 24 * 7,
+    "month": 24 * 31,
+    "quarter": 24 * 92,
+    "year": 24 * 366,
+}
 """Hours from the beginning of a period into the next period."""
 
 
@@ -333,7 +454,9 @@ _HOURS = {"hour": 1, "day": 24, "week": 24 * 7, "month": 24 * 31, "quarter": 24 
 def _starts(unit: str, first: datetime, last: datetime) -> Keys:
     step = timedelta(hours=_HOURS[unit])
     if (last - first) / step > MOST_STARTS:
-        raise refused(f"a group by {unit} may have at most {MOST_STARTS:,} keys; ask for longer periods")
+        raise refused(
+            f"a group by {unit} may have at most {MOST_STARTS:,} keys; ask for longer periods"
+        )
     starts: list[datetime] = []
     start = _start(unit, first)
     while start <= last:

@@ -1,7 +1,8 @@
-"""Other studies of the same data: each has its own budget, and the privacy losses of their releases add up.
+"""Other studies of the same data: each has its own budget, and the privacy losses of their releases
+add up.
 
-Two policies have one budget if they name the same ledger and the same study in it, whatever their files are called.
-The same study in two ledgers, or two studies in one ledger, are two budgets.
+Two policies have one budget if they name the same ledger and the same study in it, whatever their
+files are called. The same study in two ledgers, or two studies in one ledger, are two budgets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _VARIABLE = "DISCREET_LEDGER"  # as in `ledger.place`
 
 
 def siblings(policy: Path, source: object) -> tuple[str, ...]:
-    """The other policies in the folder of `policy` with a budget of their own for a file or a table of this source."""
+    """The other policies in the folder of `policy` with a budget of their own for a file or a table
+    of this source.
+    """
     own, budget = _identities(source, Path()), _budget(policy, _read(policy))
     files = sorted(file for file in policy.parent.glob("*.toml") if file.name != policy.name)
     others = [(file, _read(file)) for file in files]
@@ -39,7 +42,10 @@ def budgets(study: str, siblings: Sequence[str]) -> str:
     'survey.toml and people.toml are 2 budgets for the same data: what they release adds up.'
     """
     listed = ", ".join([f"{study}.toml", *siblings[:-1]])
-    return f"{listed} and {siblings[-1]} are {len(siblings) + 1} budgets for the same data: what they release adds up."
+    return (
+        f"{listed} and {siblings[-1]} are {len(siblings) + 1} budgets for the same data: what they"
+        " release adds up."
+    )
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -67,7 +73,12 @@ def _budget(file: Path, keys: dict[str, Any]) -> Identity:
 def _identities(source: object, folder: Path) -> set[Identity]:
     """For each file its device, inode and table; for anything else its text."""
     if isinstance(source, list | tuple):
-        return {identity for path in source if isinstance(path, str) for identity in _identities(path, folder)}
+        return {
+            identity
+            for path in source
+            if isinstance(path, str)
+            for identity in _identities(path, folder)
+        }
     if not isinstance(source, str):
         return set()
     if is_no_path(source):
@@ -77,7 +88,11 @@ def _identities(source: object, folder: Path) -> set[Identity]:
     if not path.exists() and "#" in source:
         file_name, _, table = source.rpartition("#")
         path = folder / file_name
-    paths = path.rglob("*") if path.is_dir() else [path, *map(Path, glob.glob(str(path), recursive=True))]
+    paths = (
+        path.rglob("*")
+        if path.is_dir()
+        else [path, *map(Path, glob.glob(str(path), recursive=True))]
+    )
     try:
         stats = [file.stat() for file in paths if file.is_file()]
     except OSError:

@@ -1,13 +1,15 @@
 """The table of statistics, from which everything else takes their names.
 
-    arrays, certificates   `name`: discreet.mean(…) and certify("mean", …), with `examples` for `discreet verify`
+    arrays, certificates   `name`: discreet.mean(…) and certify("mean", …), with `examples` for
+                           `discreet verify`
     SQL                    `sql` and `sample`, the forms over n − 1; refusals suggest the first name
     Python, HTTP           `question`: Mean("age"), or {"kind": "Mean", "of": "age"}
     the page               `menu`: the entry in its list, and its SQL
     release                `base` and `shape`: a std is the root of a variance, and costs as much
 
-An increasing function of a mean or a variance needs only its row here. A statistic of other integers also has a design
-in `release.statistics` and an aggregate in `ask.query` (CONTRIBUTING.md).
+An increasing function of a mean or a variance needs only its row here. A statistic of other
+integers also has a design in `release.statistics` and an aggregate in `ask.query`
+(CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Count(Question):
     Parameters
     ----------
     of : text, optional
-        An expression, to count the rows where it is not missing, or a condition, to count the rows where it is true.
+        An expression, to count the rows where it is not missing, or a condition, to count the rows
+        where it is true.
 
     Examples
     --------
@@ -214,7 +217,9 @@ class Menu(NamedTuple):
     name: str
     of: Literal["number", "truth", "unit"] | None = "number"
     sql: str | None = None
-    """With {column} and {share}; None is the first SQL name of the statistic, applied to the column."""
+    """With {column} and {share}; None is the first SQL name of the statistic, applied to the
+    column.
+    """
 
 
 BOUNDED = {"bounds": (0, 120)}
@@ -227,7 +232,9 @@ class Statistic:
     name: str
     """The name in canonical texts, and of the array function."""
     examples: tuple[Mapping[str, Any], ...] = (BOUNDED,)
-    """Parameters for which `discreet verify` proves the array function; empty if there is no such function."""
+    """Parameters for which `discreet verify` proves the array function; empty if there is no such
+    function.
+    """
     question: type[Question] | None = None
     sql: tuple[str, ...] = ()
     sample: tuple[str, ...] = ()
@@ -238,7 +245,9 @@ class Statistic:
     base: Literal["count", "sum", "mean", "variance"] | None = None
     """The statistic from which a moment follows."""
     shape: Callable[[Any], Any] | None = None
-    """The increasing function of a mean or a variance, for floats and arrays; None for the identity."""
+    """The increasing function of a mean or a variance, for floats and arrays; None for the
+    identity.
+    """
     slope: Callable[[float], float] | None = None
     """The derivative of the shape, for the error that a plan shows."""
 
@@ -249,12 +258,18 @@ class Statistic:
 
     @property
     def form(self) -> str:
-        """The SQL of the page, with {column} and {share}; empty if the page's list does not have the statistic."""
+        """The SQL of the page, with {column} and {share}; empty if the page's list does not have
+        the statistic.
+        """
         return "" if self.menu is None else self.menu.sql or f"{self.word}({{column}})"
 
     def aggregate_of(self, scope: Scope, of: Any, *, sample: bool = False) -> Aggregate:
         """The aggregate of a question about an expression."""
-        return scope.moment(self.name, of, sample=sample) if self.aggregate is None else self.aggregate(scope, of)
+        return (
+            scope.moment(self.name, of, sample=sample)
+            if self.aggregate is None
+            else self.aggregate(scope, of)
+        )
 
 
 def _root(number: Any) -> Any:
@@ -321,12 +336,21 @@ STATISTICS = {
             name="quantile",
             examples=({**BOUNDED, "q": "0.9"},),
             question=Quantile,
-            sql=("QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC"),
+            sql=(
+                "QUANTILE",
+                "APPROX_QUANTILE",
+                "PERCENTILE_CONT",
+                "PERCENTILE_DISC",
+                "QUANTILE_CONT",
+                "QUANTILE_DISC",
+            ),
             menu=Menu("quantile", "number", "quantile({column}, {share})"),
         ),
         Statistic(
             name="quantiles",
-            examples=tuple({**BOUNDED, "qs": [f"0.{tenth}" for tenth in range(1, 10, step)]} for step in (8, 1)),
+            examples=tuple(
+                {**BOUNDED, "qs": [f"0.{tenth}" for tenth in range(1, 10, step)]} for step in (8, 1)
+            ),
         ),
         Statistic(
             name="min",
@@ -351,7 +375,12 @@ STATISTICS = {
         ),
         Statistic(
             name="histogram",
-            examples=({"bins": 50}, {"bins": 2}, {"keys": "1..12"}, {"keys": "1..1", "other": "other"}),
+            examples=(
+                {"bins": 50},
+                {"bins": 2},
+                {"keys": "1..12"},
+                {"keys": "1..1", "other": "other"},
+            ),
             question=Histogram,
             sql=("HISTOGRAM",),
         ),

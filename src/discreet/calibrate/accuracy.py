@@ -1,6 +1,7 @@
 """How large the error will be, before anything is spent.
 
-    the noise     expected_error, root_mean_square_error, tail, expected_l1, max_tail, expected_max, half_width
+    the noise     expected_error, root_mean_square_error, tail, expected_l1, max_tail, expected_max,
+                  half_width
                   (Lemma 1.4 of the texts, and the exact discrete form), randomized_response
     the plan      people_needed, epsilon_needed: what a target error requires;  split: one ε over several statistics
 
@@ -70,11 +71,13 @@ def split(
     sensitivities : sequence of numbers, optional
         Δᵢ of each statistic.
     errors : sequence of numbers, optional
-        Target errors eᵢ: shares are proportional to Δᵢ/eᵢ, so that all errors are the same multiple of their targets.
+        Target errors eᵢ: shares are proportional to Δᵢ/eᵢ, so that all errors are the same multiple
+        of their targets.
     weights : sequence of numbers, optional
         wᵢ, 1 by default, of the sum that is minimised.
     minimize : {"variance", "absolute"}
-        Σ wᵢ·variance, with shares proportional to (wᵢΔᵢ²)^(1/3), or Σ wᵢ·E|error|, with (wᵢΔᵢ)^(1/2).
+        Σ wᵢ·variance, with shares proportional to (wᵢΔᵢ²)^(1/3), or Σ wᵢ·E|error|, with
+        (wᵢΔᵢ)^(1/2).
 
     Returns
     -------
@@ -90,9 +93,12 @@ def split(
     budget = exact_epsilon(epsilon)
     bounds = _proportions(parts, sensitivities, errors, weights, minimize)
     whole = sum((upper for _, upper in bounds), Fraction(0))
-    shares = tuple(budget * lower / whole // UNIT * UNIT for lower, _ in bounds)  # rounds down: the sum is at most ε
+    # rounds down: the sum is at most ε
+    shares = tuple(budget * lower / whole // UNIT * UNIT for lower, _ in bounds)
     if not min(shares):
-        raise InvalidParameter(f"epsilon={epsilon} is too small to split: a share falls below 0.000000001")
+        raise InvalidParameter(
+            f"epsilon={epsilon} is too small to split: a share falls below 0.000000001"
+        )
     return shares
 
 
@@ -105,19 +111,32 @@ def _proportions(
 ) -> list[tuple[Fraction, Fraction]]:
     """A lower and an upper bound of the number that each share is proportional to."""
     if (parts is None) == (sensitivities is None) or (errors is not None and weights is not None):
-        raise InvalidParameter("split takes either parts, or sensitivities with at most one of errors and weights")
+        raise InvalidParameter(
+            "split takes either parts, or sensitivities with at most one of errors and weights"
+        )
     if sensitivities is None:
         if errors is not None or weights is not None:
-            raise InvalidParameter("errors and weights need sensitivities; parts gives equal shares")
+            raise InvalidParameter(
+                "errors and weights need sensitivities; parts gives equal shares"
+            )
         return [(Fraction(1), Fraction(1))] * _parts(parts)
-    factors = errors if errors is not None else weights if weights is not None else [1] * len(sensitivities)
+    factors = (
+        errors
+        if errors is not None
+        else weights
+        if weights is not None
+        else [1] * len(sensitivities)
+    )
     if not sensitivities or len(factors) != len(sensitivities):
         raise InvalidParameter(
-            f"split needs {len(sensitivities)} errors or weights, as many as sensitivities, got {len(factors)}"
+            f"split needs {len(sensitivities)} errors or weights, as many as sensitivities, got"
+            f" {len(factors)}"
         )
     deltas = [exact("sensitivities", value) for value in sensitivities]
     if errors is not None:
-        ratios = [delta / exact("errors", value) for delta, value in zip(deltas, errors, strict=True)]
+        ratios = [
+            delta / exact("errors", value) for delta, value in zip(deltas, errors, strict=True)
+        ]
         return [(ratio, ratio) for ratio in ratios]
     pairs = [(delta, exact("weights", value)) for delta, value in zip(deltas, factors, strict=True)]
     match minimize:
@@ -126,7 +145,9 @@ def _proportions(
         case "absolute":
             powers, degree = [weight * delta for delta, weight in pairs], 2
         case _:
-            raise InvalidParameter(f"minimize must be 'variance' or 'absolute', got {quote(minimize)}")
+            raise InvalidParameter(
+                f"minimize must be 'variance' or 'absolute', got {quote(minimize)}"
+            )
     return [_root(power / powers[0], degree) for power in powers]  # equal powers stay equal
 
 
@@ -139,7 +160,9 @@ def _parts(parts: object) -> int:
 
 def _root(number: Fraction, degree: int) -> tuple[Fraction, Fraction]:
     """Bounds of the degree-th root from below and from above, equal where the root is rational."""
-    exact_root = Fraction(int(fmpz(number.numerator).root(degree)), int(fmpz(number.denominator).root(degree)))
+    exact_root = Fraction(
+        int(fmpz(number.numerator).root(degree)), int(fmpz(number.denominator).root(degree))
+    )
     if exact_root**degree == number:
         return exact_root, exact_root
 

@@ -1,8 +1,10 @@
-"""Real numbers with error bounds: Arb balls [Joh17] in, correctly rounded floats and exact bounds out.
+"""Real numbers with error bounds: Arb balls [Joh17] in, correctly rounded floats and exact bounds
+out.
 
-A formula is a function without arguments. It is evaluated at 128 bits, then 256, and so on until the answer is certain.
-Python-flint keeps its precision in a global variable, which another thread may change between two operations. That
-makes a ball wider or narrower but never wrong, so no lock is needed.
+A formula is a function without arguments. It is evaluated at 128 bits, then 256, and so on until
+the answer is certain. Python-flint keeps its precision in a global variable, which another thread
+may change between two operations. That makes a ball wider or narrower but never wrong, so no lock
+is needed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The public grid on which every released number lies.
 
-Integers have step 1, at no cost. A float x is rounded to the nearest multiple of a step g = 2^e that depends on public
-parameters alone; two answers that differ by at most Δ in L1 then differ by at most Δ + changes·g, where `changes` is
-the number of coordinates that one unit can move. The scale in steps is the exact rational number
+Integers have step 1, at no cost. A float x is rounded to the nearest multiple of a step g = 2^e
+that depends on public parameters alone; two answers that differ by at most Δ in L1 then differ by
+at most Δ + changes·g, where `changes` is the number of coordinates that one unit can move. The
+scale in steps is the exact rational number
 
     t = (Δ + changes·g) / (g·ε)
 
@@ -70,8 +71,12 @@ def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
 
 @lru_cache(maxsize=256)
 def grid_of(whole: bool, sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
-    """The grid of integers or of floats, cached because the same parameters are used again and again."""
-    return integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
+    """The grid of integers or of floats, cached because the same parameters are used again and
+    again.
+    """
+    return (
+        integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
+    )
 
 
 @lru_cache(maxsize=512)
@@ -81,14 +86,18 @@ def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
 
 
 _SMALLEST, _LARGEST = -1022, 1023
-"""The exponents of the smallest normal double, whose inverse is a double as well, and of the largest."""
+"""The exponents of the smallest normal double, whose inverse is a double as well, and of the
+largest.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """The integers that represent the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between lower and upper.
+    """The integers that represent the values of a column: a value x is ⌊clamp(x)/step + ½⌋, between
+    lower and upper.
 
-    The grid depends on the declared bounds alone. They are rounded outward, so `width` covers their range.
+    The grid depends on the declared bounds alone. They are rounded outward, so `width` covers their
+    range.
     """
 
     exponent: int
@@ -99,7 +108,9 @@ class ValueGrid:
 
     def __post_init__(self) -> None:
         if not _SMALLEST <= self.exponent <= _LARGEST:  # as in a release that was read from a file
-            raise InvalidParameter(f"the exponent of a grid must be that of a double, got {quote(self.exponent)}")
+            raise InvalidParameter(
+                f"the exponent of a grid must be that of a double, got {quote(self.exponent)}"
+            )
 
     @cached_property
     def step(self) -> Fraction:
@@ -128,7 +139,8 @@ class ValueGrid:
 
 @lru_cache(maxsize=4096)  # the parameters are public, and a plan asks many times
 def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
-    """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into it.
+    """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into
+    it.
 
     >>> value_grid((Fraction(0), Fraction(120)), bits=30).step
     Fraction(1, 16777216)
@@ -137,9 +149,15 @@ def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = Fa
     """
     lower, upper = bounds
     exponent = floor_log2(upper - lower) - bits
-    # a double near the larger bound has 53 bits: finer steps would hold no doubles, and x/step + ½ would not be exact
+    # a double near the larger bound has 53 bits: finer steps would hold no doubles, and x/step + ½
+    # would not be exact
     exponent = max(exponent, floor_log2(max(abs(lower), abs(upper))) - 50, _SMALLEST)
     exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
     exponent = 0 if exact else exponent
     step = Fraction(2) ** exponent
-    return ValueGrid(exponent=exponent, lower=math.floor(lower / step), upper=math.ceil(upper / step), exact=exact)
+    return ValueGrid(
+        exponent=exponent,
+        lower=math.floor(lower / step),
+        upper=math.ceil(upper / step),
+        exact=exact,
+    )

@@ -3,12 +3,14 @@
     Z ~ Lap(λ):  E|Z| = λ,  √E(Z²) = √2·λ,  P(|Z| > tλ) ≤ e^(−t)
     M = max |Zᵢ| of d:  E‖Z‖₁ = dλ,  P(M > λ(ln d + t)) ≤ e^(−t),  E(M) ≤ λ(ln d + 1)
 
-Each function takes `law`: "lemma" (the bounds above), "continuous" (exact for Lap(λ); only the last two differ), or
-"discrete" (exact for DLap(λ), the noise that is drawn, in grid steps). With q = e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
+Each function takes `law`: "lemma" (the bounds above), "continuous" (exact for Lap(λ); only the last
+two differ), or "discrete" (exact for DLap(λ), the noise that is drawn, in grid steps). With q =
+e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
 
     E|X| = 1/sinh(1/λ),  √E(X²) = 1/(√2·sinh(1/2λ)),  P(|X| > k) = p(k),  E(M) = Σₖ 1 − (1 − p(k))^d     [GRS12]
 
-Results are correctly rounded floats. They are the error of the noise alone, without sampling and clamping errors.
+Results are correctly rounded floats. They are the error of the noise alone, without sampling and
+clamping errors.
 """
 
 from __future__ import annotations
@@ -21,15 +23,28 @@ from flint import arb, ctx
 
 from discreet.calibrate.ball import ball, integer_floor, nearest
 from discreet.errors import InvalidParameter
-from discreet.parameters import Epsilon, Number, exact, exact_chance, exact_count, exact_epsilon, exact_number, quote
+from discreet.parameters import (
+    Epsilon,
+    Number,
+    exact,
+    exact_chance,
+    exact_count,
+    exact_epsilon,
+    exact_number,
+    quote,
+)
 
 Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
 
 _MANY = 1000
-"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and each of their bits costs precision."""
+"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and each of their bits costs
+precision.
+"""
 
 _SMOOTH = 20
-"""Above this scale the largest of many draws is uniform modulo 1 up to e^(−190), far below a float's last bit."""
+"""Above this scale the largest of many draws is uniform modulo 1 up to e^(−190), far below a
+float's last bit.
+"""
 
 
 def expected_error(scale: Number, *, law: Law = "lemma") -> float:
@@ -40,7 +55,8 @@ def expected_error(scale: Number, *, law: Law = "lemma") -> float:
     scale : number
         The noise scale λ.
     law : {"lemma", "continuous", "discrete"}
-        The bound of Lemma 1.4, the exact value for Lap(λ), or for DLap(λ), the noise that is drawn, in grid steps.
+        The bound of Lemma 1.4, the exact value for Lap(λ), or for DLap(λ), the noise that is drawn,
+        in grid steps.
 
     Returns
     -------
@@ -172,7 +188,10 @@ def expected_max(scale: Number, d: int, *, law: Law = "lemma") -> float:
 
     Examples
     --------
-    >>> round(expected_max(scale=20, d=3143), 2), round(expected_max(scale=20, d=3143, law="continuous"), 2)
+    >>> (
+    ...     round(expected_max(scale=20, d=3143), 2),
+    ...     round(expected_max(scale=20, d=3143, law="continuous"), 2),
+    ... )
     (181.06, 172.61)
 
     """
@@ -185,7 +204,8 @@ def expected_max(scale: Number, d: int, *, law: Law = "lemma") -> float:
 
 
 def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
-    """The half-width of a confidence interval: with this probability all of d discrete errors are at most so large.
+    """The half-width of a confidence interval: with this probability all of d discrete errors are
+    at most so large.
 
     Parameters
     ----------
@@ -207,10 +227,16 @@ def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
     (30, 69)
 
     """
-    size, level, several = exact("scale", scale), exact_chance("confidence", confidence), exact_count("d", d)
+    size, level, several = (
+        exact("scale", scale),
+        exact_chance("confidence", confidence),
+        exact_count("d", d),
+    )
 
     def steps() -> arb:
-        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); not an integer, as q is transcendental."""
+        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); not an integer, as q is
+        transcendental.
+        """
         miss = -(ball(level).log() / several).expm1()
         return -ball(size) * (miss * (1 + (-1 / ball(size)).exp()) / 2).log()
 
@@ -236,7 +262,9 @@ def randomized_response(*, n: int, epsilon: Epsilon) -> float:
 
     Examples
     --------
-    >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square_error(10, law="discrete")  # √(n/2)
+    >>> randomized_response(n=200, epsilon="0.1") * 200 / root_mean_square_error(
+    ...     10, law="discrete"
+    ... )  # √(n/2)
     10.0
 
     """
@@ -289,10 +317,12 @@ def _summed_max(scale: Fraction, d: int) -> arb:
 
 
 def _coupled_max(scale: Fraction, d: int) -> arb:
-    """E⌊M′ + c⌋ with c = λ·ln(2/(1+q)), as |X| = ⌊|Z| + c⌋: λ(1 + … + 1/d) + c − 1/2, up to a certified remainder.
+    """E⌊M′ + c⌋ with c = λ·ln(2/(1+q)), as |X| = ⌊|Z| + c⌋: λ(1 + … + 1/d) + c − 1/2, up to a
+    certified remainder.
 
-    The fractional part of W = M′ + c has |E{W} − 1/2| ≤ Σₖ |φ(2πk)|/πk with |φ(s)| = Π j/√(j² + s²λ²), j = 1 … d;
-    1/(2πkλ) for the first factor and k = 1 in the others leave (1/12λ)·Π j/√(j² + (2πλ)²), j = 2 … d.
+    The fractional part of W = M′ + c has |E{W} − 1/2| ≤ Σₖ |φ(2πk)|/πk with |φ(s)| = Π j/√(j² +
+    s²λ²), j = 1 … d; 1/(2πkλ) for the first factor and k = 1 in the others leave (1/12λ)·Π j/√(j² +
+    (2πλ)²), j = 2 … d.
     """
     size = ball(scale)
     remainder = 1 / (12 * size)

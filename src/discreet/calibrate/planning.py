@@ -1,18 +1,25 @@
 """What a target error requires: people for an ε, and ε for n people.
 
-The noise of every statistic is a scale that shrinks with nε, times a width w: ln(1/β) for a half-width at confidence
-1−β, √2 for a root mean square error. For values of range R, and the data for which the estimator is worst:
+The noise of every statistic is a scale that shrinks with nε, times a width w: ln(1/β) for a
+half-width at confidence 1−β, √2 for a root mean square error. For values of range R, and the data
+for which the estimator is worst:
 
     count, proportion, histogram   the exact discrete law, for all d bins of a histogram at once
-    mean                           w·R/nε              (both relations: the pair is worst at an end of the bounds)
-    variance, change-one           (9/8)·w′·R²/nε      with 4e^(−w′) − e^(−2w′) = 3β, or w′ = √(5/2): Y₁ + Y₂/2
-    variance, add-remove           w·R²/nε             (weights of L1 norm at most 1: a single one is worst)
-    std                            the variance with error 2σe − e², or e² for any σ, as |√a − √b| ≤ √|a−b|
-    quantile, in ranks             ln(K/2β)·2/nε, under add-remove ln(K/2β)·2max(q,1−q)/nε, among K cells
+    mean                           w·R/nε              (both relations: the pair is worst at an end
+                                                       of the bounds)
+    variance, change-one           (9/8)·w′·R²/nε      with 4e^(−w′) − e^(−2w′) = 3β, or w′ =
+                                                       √(5/2): Y₁ + Y₂/2
+    variance, add-remove           w·R²/nε             (weights of L1 norm at most 1: a single one
+                                                       is worst)
+    std                            the variance with error 2σe − e², or e² for any σ, as |√a − √b| ≤
+                                   √|a−b|
+    quantile, in ranks             ln(K/2β)·2/nε, under add-remove ln(K/2β)·2max(q,1−q)/nε, among K
+                                   cells
 
-Means, variances and quantiles are to first order in 1/nε. Every bound is rounded so that the error is met. Under
-change-one n is public. If missing values are dropped, n is private, and its own noise adds a Y₃ to the widths of means
-and variances: w with (1 + w/2)·e^(−w) = β for a mean at an end of the bounds, 1.4 times as wide at 95 %.
+Means, variances and quantiles are to first order in 1/nε. Every bound is rounded so that the error
+is met. Under change-one n is public. If missing values are dropped, n is private, and its own noise
+adds a Y₃ to the widths of means and variances: w with (1 + w/2)·e^(−w) = β for a mean at an end of
+the bounds, 1.4 times as wide at 95 %.
 """
 
 from __future__ import annotations
@@ -55,7 +62,9 @@ _Met: TypeAlias = Callable[[int, Fraction], bool]
 """Whether n units and ε are enough."""
 
 _BITS = 256
-"""Precision of a width: an answer is one too large only if it lies within 2⁻²⁵⁰ of the target error."""
+"""Precision of a width: an answer is one too large only if it lies within 2⁻²⁵⁰ of the target
+error.
+"""
 
 
 def people_needed(
@@ -73,19 +82,21 @@ def people_needed(
 ) -> int:
     """The smallest number of people for which the error of a statistic is at most `error`.
 
-    Under change-one the number of values is assumed to be public, as it is for integers, for truth values, and with
-    `missing=`. It is private if missing values are dropped (the default for floats and lists): the error of a mean or
-    variance near an end of the bounds is then up to 1.4 times as large at 95 %. `within=` of a study's question takes
-    this into account.
+    Under change-one the number of values is assumed to be public, as it is for integers, for truth
+    values, and with `missing=`. It is private if missing values are dropped (the default for floats
+    and lists): the error of a mean or variance near an end of the bounds is then up to 1.4 times as
+    large at 95 %. `within=` of a study's question takes this into account.
 
     Parameters
     ----------
     error : number
-        The target; for a median or quantile, a fraction of the ranks (with "laplace", of the values).
+        The target; for a median or quantile, a fraction of the ranks (with "laplace", of the
+        values).
     epsilon : number or text
         The privacy parameter.
     statistic : text
-        "count", "sum", "proportion", "mean", "variance", "std", "median", "quantile" or "histogram".
+        "count", "sum", "proportion", "mean", "variance", "std", "median", "quantile" or
+        "histogram".
     bounds, neighbors
         As in `help(discreet.sensitivity)`.
     confidence : number or None
@@ -113,10 +124,13 @@ def people_needed(
     budget, met, least = exact_epsilon(epsilon), _enough(ask), _least(statistic, method)
     if least is None:
         raise InvalidParameter(
-            f"the error of a {statistic} does not depend on the number of people; use epsilon_needed"
+            f"the error of a {statistic} does not depend on the number of people; use"
+            " epsilon_needed"
         )
     if not met(MOST_UNITS, budget):
-        raise InvalidParameter(f"impossible: ± {error} at epsilon={epsilon} takes over 10^18 people")
+        raise InvalidParameter(
+            f"impossible: ± {error} at epsilon={epsilon} takes over 10^18 people"
+        )
     return _first(lambda people: met(people, budget), least, MOST_UNITS)
 
 
@@ -144,7 +158,8 @@ def epsilon_needed(
     bins : int
         The bins of a histogram, all of which have at most this error at once.
     total : number or text
-        The largest ε to allow; a larger need is refused, with the number of people that would be enough.
+        The largest ε to allow; a larger need is refused, with the number of people that would be
+        enough.
     error, statistic, bounds, neighbors, confidence, method, std, q, cells
         As in `people_needed`.
 
@@ -167,11 +182,15 @@ def epsilon_needed(
     if least is None or not met(MOST_UNITS, cap):
         raise InvalidParameter(f"impossible: ± {error} takes more than epsilon={total}")
     people = _first(lambda several: met(several, cap), units, MOST_UNITS)
-    raise InvalidParameter(f"impossible with {units} people: ± {error} within epsilon={total} takes {people} people")
+    raise InvalidParameter(
+        f"impossible with {units} people: ± {error} within epsilon={total} takes {people} people"
+    )
 
 
 def _least(statistic: Statistic, method: Method | None) -> int | None:
-    """The least number of units for which the statistic is defined; None if its error does not depend on the number."""
+    """The least number of units for which the statistic is defined; None if its error does not
+    depend on the number.
+    """
     match statistic:
         case "count" | "sum" | "histogram":
             return None
@@ -183,7 +202,9 @@ def _least(statistic: Statistic, method: Method | None) -> int | None:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest integer from `low` on for which a condition holds that is monotone and holds for `high`."""
+    """The smallest integer from `low` on for which a condition holds that is monotone and holds for
+    `high`.
+    """
     step = 1
     while low + step < high and not holds(low + step):
         low, step = low + step, 2 * step
@@ -223,12 +244,15 @@ class _Ask:
 def _enough(ask: _Ask) -> _Met:
     exact_neighbors(ask.neighbors)
     if ask.statistic not in get_args(Statistic):
-        raise InvalidParameter(f"statistic must be one of {', '.join(get_args(Statistic))}, got {quote(ask.statistic)}")
+        raise InvalidParameter(
+            f"statistic must be one of {', '.join(get_args(Statistic))}, got {quote(ask.statistic)}"
+        )
     if ask.method not in (None, *get_args(Method)) or (
         ask.method == "randomized-response" and ask.statistic != "proportion"
     ):
         raise InvalidParameter(
-            f"method must be None, 'laplace' or, for a proportion, 'randomized-response', got {quote(ask.method)}"
+            "method must be None, 'laplace' or, for a proportion, 'randomized-response', got"
+            f" {quote(ask.method)}"
         )
     match ask.statistic:
         case "count" | "histogram" | "proportion":
@@ -248,28 +272,37 @@ def _enough(ask: _Ask) -> _Met:
 
 
 def _of_counts(ask: _Ask) -> _Met:
-    """The noise DLap(Δ/ε) of count, proportion (its count, over n) and histogram (all bins at once)."""
+    """The noise DLap(Δ/ε) of count, proportion (its count, over n) and histogram (all bins at
+    once).
+    """
     target, level, delta, d = ask.target, ask.level, Fraction(1), 1
     if ask.method == "randomized-response":
         return _by_response(target, level)
     if ask.statistic == "histogram":
         bins = exact_count("bins", ask.bins)
-        if (bins, ask.neighbors) != (2, "change-one"):  # two bins are one count: the other is n minus it
+        # two bins are one count: the other is n minus it
+        if (bins, ask.neighbors) != (2, "change-one"):
             delta, d = sensitivity.histogram(bins=bins, neighbors=ask.neighbors), bins
 
     def allowed(n: int) -> Fraction:
         return target * n if ask.statistic == "proportion" else target
 
     if level is None:
-        return lambda n, epsilon: upper_bound(lambda: deviation(delta / epsilon), _BITS) <= allowed(n)
+        return lambda n, epsilon: (
+            upper_bound(lambda: deviation(delta / epsilon), _BITS) <= allowed(n)
+        )
     return lambda n, epsilon: half_width(delta / epsilon, level, d=d) <= allowed(n)
 
 
 def _by_response(target: Fraction, level: Fraction | None) -> _Met:
     """Randomized response: 1/(2√n·sinh(ε/2)) at most the target."""
     if level is not None:
-        raise InvalidParameter("randomized response is planned by its root mean square error; give confidence=None")
-    return lambda n, epsilon: upper_bound(lambda: 1 / (2 * ball(epsilon / 2).sinh()), _BITS) ** 2 <= n * target**2
+        raise InvalidParameter(
+            "randomized response is planned by its root mean square error; give confidence=None"
+        )
+    return lambda n, epsilon: (
+        upper_bound(lambda: 1 / (2 * ball(epsilon / 2).sinh()), _BITS) ** 2 <= n * target**2
+    )
 
 
 def _on_reals(target: Fraction, delta: Callable[[int], Fraction], width: Fraction) -> _Met:
@@ -292,7 +325,9 @@ def _of_spread(ask: _Ask) -> _Met:
 
 
 def _of_rank(ask: _Ask) -> _Met:
-    """Median and quantile: the error is a fraction of the ranks, or a value for the textbook's noise."""
+    """Median and quantile: the error is a fraction of the ranks, or a value for the textbook's
+    noise.
+    """
     target, level = ask.target, ask.level
     q = Fraction(1, 2) if ask.statistic == "median" else exact_number("q", ask.q)
     if not 0 <= q <= 1:
@@ -301,7 +336,9 @@ def _of_rank(ask: _Ask) -> _Met:
         delta = sensitivity.quantile(q, bounds=ask.bounds, neighbors=ask.neighbors)
         return _on_reals(target, lambda _: delta, _width(level))
     if level is None:
-        raise InvalidParameter("a quantile has no root mean square error that holds for all data; give a confidence")
+        raise InvalidParameter(
+            "a quantile has no root mean square error that holds for all data; give a confidence"
+        )
     ratio = exact_count("cells", ask.cells, least=2) / (2 * (1 - level))
     gaps = Fraction(2) if ask.neighbors == "change-one" else 2 * max(q, 1 - q)
     return _on_reals(target, lambda n: gaps / n, upper_bound(lambda: _log(ratio), _BITS))
@@ -317,7 +354,10 @@ def _log(number: Fraction) -> arb:
 
 
 def _joint_width(level: Fraction | None) -> Fraction:
-    """The width of Y₁ + Y₂/2: P(|Y₁ + Y₂/2| > w) = (4e^(−w) − e^(−2w))/3 is quadratic in e^(−w); or √(5/2)."""
+    """The width of Y₁ + Y₂/2: P(|Y₁ + Y₂/2| > w) = (4e^(−w) − e^(−2w))/3 is quadratic in e^(−w); or
+    √(5/2).
+    """
     if level is None:
         return upper_bound(lambda: ball(Fraction(5, 2)).sqrt(), _BITS)
-    return upper_bound(lambda: -(2 - ball(1 + 3 * level).sqrt()).log(), _BITS)  # 4 − 3β = 1 + 3·level
+    # 4 − 3β = 1 + 3·level
+    return upper_bound(lambda: -(2 - ball(1 + 3 * level).sqrt()).log(), _BITS)

@@ -1,7 +1,8 @@
-"""The demonstration: a study of 200,000 invented people, from the data to published tables, an attack and the ledger.
+"""The demonstration: a study of 200,000 invented people, from the data to published tables, an
+attack and the ledger.
 
-It uses the functions that a custodian uses, and explains each number in a line. Since the people are invented, it may
-print exact numbers beside the published ones; a real study never does.
+It uses the functions that a custodian uses, and explains each number in a line. Since the people
+are invented, it may print exact numbers beside the published ones; a real study never does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 COUNTIES = "SELECT county, count(*) AS visits, avg(age) AS age FROM visits GROUP BY county"
-DIAGNOSES = "SELECT diagnosis, count(*) AS visits, avg(age) AS age FROM visits GROUP BY diagnosis ORDER BY visits DESC"
+DIAGNOSES = (
+    "SELECT diagnosis, count(*) AS visits, avg(age) AS age FROM visits GROUP BY diagnosis ORDER BY"
+    " visits DESC"
+)
 MEDIAN = "SELECT median(income) AS income FROM visits"
 _ATTACKED = Fraction(1)
 _MARK = ".discreet-demo"
@@ -45,10 +49,20 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     console.width = min(console.width, _WIDE) if console.is_terminal else _WIDE
     target = Path(folder)
     _clear(target)
-    _say(console, 1, "The data", f"{demo_data.PEOPLE:,} invented people, one row per visit, in {target}/visits.parquet")
+    _say(
+        console,
+        1,
+        "The data",
+        f"{demo_data.PEOPLE:,} invented people, one row per visit, in {target}/visits.parquet",
+    )
     truth = demo_data.visits()
     policy = demo_data.write(truth, target)
-    console.print(*(f"   {line}" for line in demo_data.STUDY.splitlines() if line), sep="\n", style="dim", markup=False)
+    console.print(
+        *(f"   {line}" for line in demo_data.STUDY.splitlines() if line),
+        sep="\n",
+        style="dim",
+        markup=False,
+    )
     with open_study(policy) as study:
         counties = _counties(console, study, truth)
         diagnoses = _diagnoses(console, study, truth, target)
@@ -58,7 +72,9 @@ def run(folder: str | Path = "demo", console: Console | None = None) -> None:
     counties.save(target / "visits-by-county.csv")
     diagnoses.save(target / "visits-by-diagnosis.csv")
     seconds = f"{time.perf_counter() - began:.0f} s"
-    console.print(f"\n[bold]Done in {seconds}.[/bold] Open {target}/report.html, then try your own data:")
+    console.print(
+        f"\n[bold]Done in {seconds}.[/bold] Open {target}/report.html, then try your own data:"
+    )
     console.print("   [bold]discreet init DATA[/bold]")
 
 
@@ -66,10 +82,14 @@ def _clear(target: Path) -> None:
     """Make an empty folder; only a folder of an earlier demonstration is removed."""
     if target.exists():
         if not target.is_dir() or (any(target.iterdir()) and not (target / _MARK).exists()):
-            raise InvalidParameter(f"{target} must be an empty folder or an earlier demo; name another folder")
+            raise InvalidParameter(
+                f"{target} must be an empty folder or an earlier demo; name another folder"
+            )
         shutil.rmtree(target)
     target.mkdir(parents=True)
-    (target / _MARK).write_text("discreet demo made this folder, and replaces it when it runs again.\n")
+    (target / _MARK).write_text(
+        "discreet demo made this folder, and replaces it when it runs again.\n"
+    )
 
 
 def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
@@ -83,7 +103,8 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     _why(
         console,
         "Δ: most that one person can change the numbers · scale: Δ/ε, the mean size of the noise ·",
-        "error (95 %): holds for 19 of 20 counties · ε: limit on what anyone can learn about one person",
+        "error (95 %): holds for 19 of 20 counties · ε: limit on what anyone can learn about one"
+        " person",
     )
     _say(console, 3, "Then release", "the ledger records ε on disk before the first row is read")
     answer = plan.release()
@@ -91,7 +112,8 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
     rows = sorted(answer.rows, key=lambda row: -row["visits"][0])
     _compare(console, "county", [*rows[:_SHOWN], *answer.rows[1000::1000]], exact)
     coverage = [
-        sum(row[name][1] <= exact[row["county"][0]][index] <= row[name][2] for row in rows) / len(rows)
+        sum(row[name][1] <= exact[row["county"][0]][index] <= row[name][2] for row in rows)
+        / len(rows)
         for index, name in enumerate(("visits", "age"))
     ]
     shares = " and ".join(f"{share:.1%}" for share in coverage)
@@ -106,10 +128,18 @@ def _counties(console: Console, study: Study, truth: pa.Table) -> Answer:
 def _diagnoses(console: Console, study: Study, truth: pa.Table, target: Path) -> Answer:
     from discreet.show.figures import save
 
-    _say(console, 4, "A table to publish", f"ε = 0.5, with a figure and a report: {target}/report.html")
+    _say(
+        console,
+        4,
+        "A table to publish",
+        f"ε = 0.5, with a figure and a report: {target}/report.html",
+    )
     answer = study.sql(DIAGNOSES, epsilon="0.5").release()
     _compare(console, "diagnosis", answer.rows, _exact(truth, "diagnosis"))
-    _why(console, "Large groups are nearly exact: the noise is the same for 100 people as for 100,000.")
+    _why(
+        console,
+        "Large groups are nearly exact: the noise is the same for 100 people as for 100,000.",
+    )
     save(answer.figure(), target / "diagnoses.png")
     answer.save(target / "report.html", title="Visits by diagnosis")
     return answer
@@ -122,26 +152,42 @@ def _median(console: Console, study: Study, truth: pa.Table) -> None:
     value, low, high = answer.rows[0]["income"]
     exact = float(np.median(truth.column("income").to_numpy()))
     console.print(
-        f"   median income: {value:,.0f}, between {low:,.0f} and {high:,.0f} (exact: {exact:,.0f}), for ε = 0.25"
+        f"   median income: {value:,.0f}, between {low:,.0f} and {high:,.0f} (exact: {exact:,.0f}),"
+        " for ε = 0.25"
     )
 
 
 def _attacker(console: Console) -> None:
     from discreet.verify.attacks import difference, record
 
-    _say(console, 5, "An attacker", "who knows the data of everyone but one person, and guesses that person's")
+    _say(
+        console,
+        5,
+        "An attacker",
+        "who knows the data of everyone but one person, and guesses that person's",
+    )
     first, second = record(epsilon=_ATTACKED), difference(epsilon=_ATTACKED)
-    rows = [[attack.name, f"{attack.naive:.0%}", f"{attack.discreet:.1%}"] for attack in (first, second)]
-    _table(console, ["attack", "right guesses without noise", f"with discreet, ε = {_ATTACKED}"], rows)
+    rows = [
+        [attack.name, f"{attack.naive:.0%}", f"{attack.discreet:.1%}"] for attack in (first, second)
+    ]
+    _table(
+        console, ["attack", "right guesses without noise", f"with discreet, ε = {_ATTACKED}"], rows
+    )
     _why(
         console,
-        f"At ε = {_ATTACKED} nobody is right more often than e^ε/(1+e^ε) = {first.allowed:.1%}, whatever they know;",
+        f"At ε = {_ATTACKED} nobody is right more often than e^ε/(1+e^ε) = {first.allowed:.1%},"
+        " whatever they know;",
         f"at ε = 0.1, 52.5%. ({first.trials:,} trials: ± 1 %.)",
     )
 
 
 def _ledger(console: Console, study: Study) -> None:
-    _say(console, 6, "The ledger", "what was spent on which question; the same question again is free")
+    _say(
+        console,
+        6,
+        "The ledger",
+        "what was spent on which question; the same question again is free",
+    )
     rows = [
         [str(entry.number), shown(in_epsilon(entry.amount)), shorter(entry_text(entry), _LONG)]
         for entry in study.ledger.entries(study.name)
@@ -150,17 +196,22 @@ def _ledger(console: Console, study: Study) -> None:
     _table(console, ["entry", "ε", "question"], rows, left=3)
     _why(
         console,
-        f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent, {left_shown(study.remaining)} is left. "
-        "When nothing is left, no new question is answered.",
+        f"ε {shown(study.spent)} of {shown(study.policy.epsilon)} is spent,"
+        f" {left_shown(study.remaining)} is left. When nothing is left, no new question is"
+        " answered.",
     )
 
 
 def _exact(truth: pa.Table, by: str) -> dict[str, tuple[int, float]]:
     groups = truth.group_by(by).aggregate([("age", "count"), ("age", "mean")]).to_pydict()
-    return dict(zip(groups[by], zip(groups["age_count"], groups["age_mean"], strict=True), strict=True))
+    return dict(
+        zip(groups[by], zip(groups["age_count"], groups["age_mean"], strict=True), strict=True)
+    )
 
 
-def _compare(console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]) -> None:
+def _compare(
+    console: Console, by: str, rows: list[dict[str, Item]], exact: dict[str, tuple[int, float]]
+) -> None:
     lines = []
     for row in rows:
         visits, age = exact[row[by][0]]
@@ -180,4 +231,8 @@ def _why(console: Console, *lines: str) -> None:
 
 def _table(console: Console, headings: list[str], rows: list[list[str]], left: int = 1) -> None:
     right = range(left + 1, len(headings) + 1)
-    console.print(rich_table([["", *headings], *([" ", *row] for row in rows)], right=right, padding=(0, 3, 0, 0)))
+    console.print(
+        rich_table(
+            [["", *headings], *([" ", *row] for row in rows)], right=right, padding=(0, 3, 0, 0)
+        )
+    )

@@ -1,6 +1,8 @@
-"""`discreet discover`: the keys of columns that have no public list, after a sentence that explains δ.
+"""`discreet discover`: the keys of columns that have no public list, after a sentence that explains
+δ.
 
-Keys are released without numbers. Their row counts are a separate release (`--counts`) with its own ε.
+Keys are released without numbers. Their row counts are a separate release (`--counts`) with its own
+ε.
 """
 
 from __future__ import annotations
@@ -56,8 +58,12 @@ def run(
         _take_delta(study, delta)
         plan = discovery_plan(study, columns, epsilon)
         cost, left = plan.epsilon + price, study.remaining
-        if plan.begun is None and cost > left:  # too little would be left for the counts of the keys
-            sentence = f"epsilon must not exceed what is left, {left_shown(left)}; this needs {left_shown(cost)}"
+        # too little would be left for the counts of the keys
+        if plan.begun is None and cost > left:
+            sentence = (
+                f"epsilon must not exceed what is left, {left_shown(left)}; this needs"
+                f" {left_shown(cost)}"
+            )
             raise BudgetExceeded(sentence)
         if as_json and only_plan:
             terminal.say_json(_plan_json(study, plan, price))
@@ -69,9 +75,18 @@ def run(
             terminal.say(NOTHING)
             return
     before = study.spent
-    keys = released(study, lambda **_: study.discover(*columns, epsilon=epsilon), request_id=REQUEST, analyst=None)
+    keys = released(
+        study,
+        lambda **_: study.discover(*columns, epsilon=epsilon),
+        request_id=REQUEST,
+        analyst=None,
+    )
     answers = _counted(study, keys, price) if price else {}
-    saved = None if output is None else write(Path(output), _csv(keys, answers), force=force, kept=study.kept)
+    saved = (
+        None
+        if output is None
+        else write(Path(output), _csv(keys, answers), force=force, kept=study.kept)
+    )
     spent = study.spent - before
     if as_json:
         terminal.say_json(_as_json(study, keys, answers, spent, saved))
@@ -89,23 +104,37 @@ def _take_delta(study: Study, delta: str | None) -> None:
     if delta is not None:
         exact, declared = exact_chance("delta", delta), study.policy.delta
         if declared not in (None, exact):
-            raise InvalidParameter(f"--delta must be {shown(declared)}, as {study.name}.toml declares; leave it out")
+            raise InvalidParameter(
+                f"--delta must be {shown(declared)}, as {study.name}.toml declares; leave it out"
+            )
         study.policy = study.policy.with_delta(exact)
 
 
 def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
     """The cost, the meaning of δ, and how many units a key needs to be shown."""
-    names, unit, delta = " and ".join(column.name for column in plan.columns), study.policy.unit, shown(plan.delta)
+    names, unit, delta = (
+        " and ".join(column.name for column in plan.columns),
+        study.policy.unit,
+        shown(plan.delta),
+    )
     counted = [f"The row counts of the keys cost another ε {shown(price)}."] if price else []
     if plan.answered:
-        return [f"The keys of {names} were discovered before: this is free while the data is the same.", *counted]
+        return [
+            f"The keys of {names} were discovered before: this is free while the data is the same.",
+            *counted,
+        ]
     always, often = plan.rule.last + 1, plan.rule.units_for(_LIKELY)
     return [
-        f"The keys of {names} cost ε {shown(plan.epsilon)} of the {left_shown(study.remaining)} left, and all of "
-        f"δ = {delta}: a study can make only one discovery.",
+        (
+            f"The keys of {names} cost ε {shown(plan.epsilon)} of the {left_shown(study.remaining)}"
+            f" left, and all of δ = {delta}: a study can make only one discovery."
+        ),
         *counted,
         meaning(study.policy, plan.delta),
-        f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have, with probability 1/2 or more.",
+        (
+            f"A key that {always:,} {unit}s have is always shown; a key that {often:,} have, with"
+            " probability 1/2 or more."
+        ),
     ]
 
 
@@ -120,25 +149,36 @@ def _counted(study: Study, keys: Discovered, price: Fraction) -> dict[str, Answe
 
 
 def _csv(keys: Discovered, answers: dict[str, Answer]) -> str:
-    """The keys below the name of their column, as a policy reads them; several columns as pairs of column and key."""
+    """The keys below the name of their column, as a policy reads them; several columns as pairs of
+    column and key.
+    """
     table, several = io.StringIO(), len(keys.keys) > 1
     lines = csv.writer(table, lineterminator="\n")
     numbers = ["rows", "rows_low", "rows_high"] if answers else []
     lines.writerow(["column", "key", *numbers] if several else [*keys.keys, *numbers])
     for column in keys.keys:
-        counts = answers[column].rows if column in answers else [{column: (key,)} for key in keys[column]]
+        counts = (
+            answers[column].rows
+            if column in answers
+            else [{column: (key,)} for key in keys[column]]
+        )
         for row in counts:
             lines.writerow([*[column] * several, row[column][0], *row.get("rows", ())])
     return table.getvalue()
 
 
 def _receipt(study: Study, keys: Discovered, spent: Fraction, saved: Path | None) -> str:
-    counts = ", ".join(f"{many(len(names), 'key')} of {column}" for column, names in keys.keys.items())
+    counts = ", ".join(
+        f"{many(len(names), 'key')} of {column}" for column, names in keys.keys.items()
+    )
     entry = study.budget.entry(REQUEST)
     number = "" if entry is None else f" (entry {entry.number:,} of the ledger)"
     free = "" if spent else " (asked before)"
     written = "" if saved is None else f" Saved {saved.name}"
-    return f"{counts}. ε {shown(spent)} spent{free}, {left_shown(study.remaining)} left{number}.{written}"
+    return (
+        f"{counts}. ε {shown(spent)} spent{free}, {left_shown(study.remaining)}"
+        f" left{number}.{written}"
+    )
 
 
 def _show_next(policy: str, study: Study, keys: Discovered) -> None:
@@ -146,9 +186,11 @@ def _show_next(policy: str, study: Study, keys: Discovered) -> None:
     if column is None:
         terminal.say(f"No key has enough {study.policy.unit}s to be shown.")
         return
-    name, table = (text if text.isidentifier() else quoted(text) for text in (column, study.policy.table))
+    name, table = (
+        text if text.isidentifier() else quoted(text) for text in (column, study.policy.table)
+    )
     terminal.say("The ledger stores the keys, and questions can use them:", style="dim")
-    question = f"SELECT {name}, count(*) FROM {table} GROUP BY {name}"  # noqa: S608 - for a reader
+    question = f"SELECT {name}, count(*) FROM {table} GROUP BY {name}"  # noqa: S608
     terminal.say_command(["plan", policy, question], {"epsilon": "0.1"})
 
 
@@ -170,7 +212,9 @@ def _as_json(
 ) -> dict[str, Any]:
     return {
         "keys": {column: list(names) for column, names in keys.keys.items()},
-        "counts": {column: terminal.answer_as_json(answer)["columns"] for column, answer in answers.items()},
+        "counts": {
+            column: terminal.answer_as_json(answer)["columns"] for column, answer in answers.items()
+        },
         "epsilon": str(keys.epsilon),
         "delta": str(keys.delta),
         "spent": str(spent),

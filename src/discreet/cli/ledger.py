@@ -1,4 +1,6 @@
-"""Commands on ledgers for the custodian: show, check, export, allot shares, create, join, back up and restore."""
+"""Commands on ledgers for the custodian: show, check, export, allot shares, create, join, back up
+and restore.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import TYPER, Anchor, AnyLedger, AsJson, Force, LedgerPlace, Output, StudyFile
+from discreet.cli.options import (
+    TYPER,
+    Anchor,
+    AnyLedger,
+    AsJson,
+    Force,
+    LedgerPlace,
+    Output,
+    StudyFile,
+)
 from discreet.errors import InvalidParameter, LedgerDamaged, printable
 from discreet.parameters import quote
 
@@ -32,7 +43,9 @@ _MOST_VOID = 20  # most void questions that are listed
 @app.command("show")
 def show(
     ledger: AnyLedger,
-    analyst: Annotated[str | None, typer.Option(help="Only the share and the questions of this analyst.")] = None,
+    analyst: Annotated[
+        str | None, typer.Option(help="Only the share and the questions of this analyst.")
+    ] = None,
     place: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
@@ -49,7 +62,9 @@ def show(
 
 
 @app.command("verify")
-def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False) -> None:
+def verify(
+    ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, as_json: AsJson = False
+) -> None:
     """Check every entry of a ledger. Exit code 4 if it is damaged."""
     from discreet.cli import terminal
 
@@ -58,7 +73,10 @@ def verify(ledger: AnyLedger, place: LedgerPlace = None, anchor: Anchor = None, 
         if as_json:
             terminal.say_json({"entries": entries, "studies": studies, "whole": True})
         else:
-            terminal.say(f"{entries:,} entries of {', '.join(studies)}: complete, and as the anchor records them")
+            terminal.say(
+                f"{entries:,} entries of {', '.join(studies)}: complete, and as the anchor records"
+                " them"
+            )
 
 
 @app.command("export")
@@ -71,7 +89,9 @@ def export_command(
     force: Force = False,
 ) -> None:
     """Write every entry with its answer, for the custodian."""
-    form = form or (Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl")
+    form = form or (
+        Path(output).suffix[1:] if output is not None and Path(output).suffix else "jsonl"
+    )
     if form not in _FORMS:
         raise InvalidParameter(f"--format must be {', '.join(_FORMS)}, got {quote(form)}")
     with open_ledger(ledger, place, anchor) as book:
@@ -83,7 +103,9 @@ def allot(
     ledger: AnyLedger,
     analyst: Annotated[str, typer.Argument(help="Name of the analyst.")],
     epsilon: Annotated[str, typer.Argument(help="Most ε that the analyst may spend in total.")],
-    study: Annotated[str | None, typer.Option(help="Name of the study, if the ledger has several.")] = None,
+    study: Annotated[
+        str | None, typer.Option(help="Name of the study, if the ledger has several.")
+    ] = None,
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
@@ -94,9 +116,13 @@ def allot(
         _create_missing(ledger, place_named(ledger, place, anchor))
     with open_ledger(ledger, place, anchor) as book:
         studies = book.studies()
-        name = study or (studies[0] if len(studies) == 1 else place_named(ledger, place, anchor).study)
+        name = study or (
+            studies[0] if len(studies) == 1 else place_named(ledger, place, anchor).study
+        )
         if name not in studies:
-            raise InvalidParameter(f"--study must be one of {', '.join(studies)}, got {quote(study)}")
+            raise InvalidParameter(
+                f"--study must be one of {', '.join(studies)}, got {quote(study)}"
+            )
         book.allot(analyst, epsilon, study=name)
         terminal.say(f"{analyst} may spend up to ε {epsilon} of {name}.")
 
@@ -106,11 +132,14 @@ def create(
     study: StudyFile,
     place: LedgerPlace = None,
     anchor: Anchor = None,
-    another_budget: Annotated[bool, typer.Option("--another-budget", help="Allow a second budget.")] = False,
+    another_budget: Annotated[
+        bool, typer.Option("--another-budget", help="Allow a second budget.")
+    ] = False,
 ) -> None:
     """Register a study with its total ε and its promise in a ledger. A missing ledger is created.
 
-    As long as nothing was spent or allotted, the command can be repeated to correct the total and the promise.
+    As long as nothing was spent or allotted, the command can be repeated to correct the total and
+    the promise.
     """
     from discreet.ask.policy import Policy
     from discreet.cli.terminal import say
@@ -122,62 +151,94 @@ def create(
         location.refuse_second_budget()
     corrected = create_study(policy, location)
     has, new_anchor = ("now has", None) if corrected else ("has", location.anchor)
-    backup = "" if new_anchor is None else f" Its anchor is {Path(new_anchor).name}: back it up elsewhere."
+    backup = (
+        ""
+        if new_anchor is None
+        else f" Its anchor is {Path(new_anchor).name}: back it up elsewhere."
+    )
     say(f"{location.study} {has} a total of ε {left_shown(policy.epsilon)}.{backup}")
 
 
 @app.command("join")
 def join(
     study: StudyFile,
-    other: Annotated[str, typer.Argument(metavar="ANCHOR", help="Copy of the anchor of a machine that uses it.")],
+    other: Annotated[
+        str, typer.Argument(metavar="ANCHOR", help="Copy of the anchor of a machine that uses it.")
+    ],
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Let this machine use the PostgreSQL ledger of another. The whole ledger is checked; nothing is spent."""
+    """Let this machine use the PostgreSQL ledger of another.
+
+    The whole ledger is checked; nothing is spent.
+    """
     from discreet.cli.terminal import say
     from discreet.ledger.ledger import Ledger
 
     location = place_named(study, place, anchor)
     if not location.is_server or location.anchor is None:
-        raise InvalidParameter("--ledger must be a postgresql:// address: a ledger in a file belongs to one machine")
+        raise InvalidParameter(
+            "--ledger must be a postgresql:// address: a ledger in a file belongs to one machine"
+        )
     with Ledger.join(location.where, anchor=location.anchor, other=other) as ledger:
-        say(f"Joined the ledger of {', '.join(ledger.studies())}. Now delete the copy {Path(other).name}.")
+        say(
+            f"Joined the ledger of {', '.join(ledger.studies())}. Now delete the copy"
+            f" {Path(other).name}."
+        )
 
 
 @app.command("backup")
 def backup(
     ledger: AnyLedger,
-    target: Annotated[str, typer.Argument(metavar="DEST", help="A new file, or a folder for a file named by time.")],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="DEST", help="A new file, or a folder for a file named by time."),
+    ],
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Back up a ledger to a file, also while others spend. The backup is checked against the anchor."""
+    """Back up a ledger to a file, also while others spend.
+
+    The backup is checked against the anchor.
+    """
     from discreet.cli.terminal import say
 
     file = Path(target)
     if target.endswith("/") and not file.exists():
-        raise InvalidParameter(f"the folder of the backup must exist, got {target!r}: create it first")
+        raise InvalidParameter(
+            f"the folder of the backup must exist, got {target!r}: create it first"
+        )
     if file.is_dir():
         file /= f"{Path(ledger).stem if '://' not in ledger else 'ledger'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
     with open_ledger(ledger, place, anchor) as book:
         entries = book.backup(file)
-    say(f"Wrote {entries:,} entries to {file}. Keep the anchor elsewhere: it records what is spent after this backup.")
+    say(
+        f"Wrote {entries:,} entries to {file}. Keep the anchor elsewhere: it records what is spent"
+        " after this backup."
+    )
 
 
 @app.command("restore")
 def restore(
     ledger: AnyLedger,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="BACKUP", help="A backup; default: the ledger as it is now.")
+        str | None,
+        typer.Option(
+            "--from", metavar="BACKUP", help="A backup; default: the ledger as it is now."
+        ),
     ] = None,
     charge: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all.")
+        str | None,
+        typer.Option(
+            metavar="EPSILON", help="If the anchor is lost: ε to charge each study, or all."
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     place: LedgerPlace = None,
     anchor: Anchor = None,
 ) -> None:
-    """Restore a ledger from a backup or an older copy. Lost spends are charged; unanswered spends become void.
+    """Restore a ledger from a backup or an older copy. Lost spends are charged; unanswered spends
+    become void.
 
     It shows what it will charge and make void, and asks for confirmation.
     """
@@ -194,17 +255,22 @@ def restore(
     say(*_sentences(planned))
     if planned.is_anchor_lost and charge is None:
         raise InvalidParameter(
-            "the newest anchor is lost, so the last spends are unknown: put the anchor back, or give --charge, the ε "
-            "that each study may have spent since, or --charge all, which closes the studies"
+            "the newest anchor is lost, so the last spends are unknown: put the anchor back, or"
+            " give --charge, the ε that each study may have spent since, or --charge all, which"
+            " closes the studies"
         )
     if not yes and not sys.stdin.isatty():
-        raise InvalidParameter("restore needs confirmation: run it on a terminal or add --yes; nothing was changed")
+        raise InvalidParameter(
+            "restore needs confirmation: run it on a terminal or add --yes; nothing was changed"
+        )
     if not yes and not typer.confirm("Restore the ledger?"):
         say("Nothing was changed.")
         return
     options = {"anchor": location.anchor, "backup": source, "charge": charge}
     with Ledger.restore(where, accept=planned.mark, **options) as book:
-        left = ", ".join(f"{study} has ε {left_shown(book.remaining(study))} left" for study in book.studies())
+        left = ", ".join(
+            f"{study} has ε {left_shown(book.remaining(study))} left" for study in book.studies()
+        )
     say(f"Restored: {left}.")
 
 
@@ -217,10 +283,12 @@ def open_ledger(where: str, place: str | None = None, anchor: str | None = None)
         name = Path(location.where).name
         if where.endswith(".toml"):
             raise InvalidParameter(
-                f"{Path(where).name} has no ledger yet: nothing was spent; the first release creates it, or "
-                f"discreet ledger create {where}"
+                f"{Path(where).name} has no ledger yet: nothing was spent; the first release"
+                f" creates it, or discreet ledger create {where}"
             )
-        raise InvalidParameter(f"there is no ledger {name}; name an existing ledger or its study.toml")
+        raise InvalidParameter(
+            f"there is no ledger {name}; name an existing ledger or its study.toml"
+        )
     location.refuse_missing_anchor()
     return Ledger.open(location.where, anchor=location.anchor)
 
@@ -244,7 +312,9 @@ def place_named(where: str, place: str | None, anchor: str | None) -> Place:
             raise InvalidParameter(f"there is no study file {Path(where).name}")
         location = place_of(Path(where), ledger=place, anchor=anchor)
     elif place is not None:
-        raise InvalidParameter("leave --ledger out: it names the ledger of a study.toml, and this is a ledger itself")
+        raise InvalidParameter(
+            "leave --ledger out: it names the ledger of a study.toml, and this is a ledger itself"
+        )
     else:
         location = Place(where=where, anchor=anchor)
     places(location.where, location.anchor)  # refuses an impossible location before it is quoted
@@ -286,7 +356,10 @@ def _lines(ledger: Ledger, form: str) -> Iterator[str]:
             yield plain_json(row) + "\n"
             continue
         line = io.StringIO()
-        cells = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()}
+        cells = {
+            name: json.dumps(value) if isinstance(value, dict) else value
+            for name, value in row.items()
+        }
         csv.DictWriter(line, COLUMNS, lineterminator="\n").writerow(cells)
         yield line.getvalue()
 
@@ -309,14 +382,17 @@ def _sentences(planned: Restoration) -> Iterator[str]:
         yield f"The backup was made at {planned.made}."
     for loss in planned.losses:
         if not loss.is_known:
-            yield f"{loss.study}: not in the ledger; the study returns without its promise, and accepts no policy."
+            yield (
+                f"{loss.study}: not in the ledger; the study returns without its promise, and"
+                " accepts no policy."
+            )
         amounts = (loss.charge, loss.spent + loss.charge, loss.total)
         charge, spent, total = map(shown, amounts)
         entries = "entry is" if loss.forgotten == 1 else "entries are"
         spends = "spend becomes" if len(loss.void) == 1 else "spends become"
         yield (
-            f"{loss.study}: up to {loss.forgotten:,} {entries} lost; ε {charge} is charged, so that {spent} of "
-            f"{total} is spent; {len(loss.void):,} unanswered {spends} void."
+            f"{loss.study}: up to {loss.forgotten:,} {entries} lost; ε {charge} is charged, so that"
+            f" {spent} of {total} is spent; {len(loss.void):,} unanswered {spends} void."
         )
         for request, analyst, query in loss.void[:_MOST_VOID]:
             yield f"  void: {request}{f' of {analyst}' if analyst else ''}: {question_text(query)}"

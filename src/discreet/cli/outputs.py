@@ -1,4 +1,7 @@
-"""Files that a command writes: tables, records and figures. An impossible file is refused before ε is spent."""
+"""Files that a command writes: tables, records and figures.
+
+An impossible file is refused before ε is spent.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ def refuse_unusable(files: Iterable[str], *, bom: bool) -> None:
         else:
             publish.refuse(file)
     if bom and not any(Path(file).suffix == ".csv" for file in files):
-        raise InvalidParameter("--bom marks a .csv file: name a .csv file with -o, or leave --bom out")
+        raise InvalidParameter(
+            "--bom marks a .csv file: name a .csv file with -o, or leave --bom out"
+        )
 
 
 def refuse_long(files: Iterable[str], rows: int) -> None:
@@ -55,10 +60,14 @@ def refuse_taken(files: Sequence[str], *, force: bool, kept: Kept) -> None:
     for path in paths:
         free(path, force=force, kept=kept)
     if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise InvalidParameter("each -o must name a different file, and none may be the record of another")
+        raise InvalidParameter(
+            "each -o must name a different file, and none may be the record of another"
+        )
 
 
-def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False, **look: Any) -> list[Path]:
+def save(
+    answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False, **look: Any
+) -> list[Path]:
     """The files that were written: the answer in each format, and its record beside it."""
     paths: list[Path] = []
     try:
@@ -82,7 +91,9 @@ def save(answer: Answer, files: Sequence[str], *, bom: bool, force: bool = False
     return list(dict.fromkeys(paths))
 
 
-def receipt(answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()) -> str:
+def receipt(
+    answer: Answer | Report | Profile, study: Study, *, known: bool, saved: Iterable[Path] = ()
+) -> str:
     ledger_name = "the ledger" if len(study.budget.files) == 1 else study.budget.files[0].name
     entry = study.budget.entry(answer.entry) if answer.epsilon else None
     cost = Fraction(0) if entry is None or entry.kind == "repeat" or known else answer.epsilon
@@ -101,7 +112,9 @@ def within_of(texts: list[str] | None) -> str | dict[str, str] | None:
     if len(texts) == 1 and "=" not in texts[0]:
         return texts[0]
     if any("=" not in text for text in texts):
-        raise InvalidParameter("--within must be one number, or column=number each time, such as visits=50")
+        raise InvalidParameter(
+            "--within must be one number, or column=number each time, such as visits=50"
+        )
     return {name: error for name, _, error in (text.rpartition("=") for text in texts)}
 
 
@@ -109,10 +122,14 @@ def decimals_of(texts: list[str] | None, columns: Sequence[str]) -> int | dict[s
     """The decimals of all numbers, or by column, after checks."""
     from discreet.release.answer import decimals_by
 
-    decimals: Any = {name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())} or None
+    decimals: Any = {
+        name: _whole(digits) for name, _, digits in (text.rpartition("=") for text in texts or ())
+    } or None
     if decimals is not None and "" in decimals:
         if len(decimals) > 1:
-            raise InvalidParameter("--decimals must be one number, or column=number each time, such as visits=1")
+            raise InvalidParameter(
+                "--decimals must be one number, or column=number each time, such as visits=1"
+            )
         decimals = decimals[""]
     decimals_by(columns, decimals)
     return decimals  # type: ignore[no-any-return]
@@ -127,18 +144,31 @@ def weights_of(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, weights[name] = text.rpartition("=")
         if not equals:
-            raise InvalidParameter(f"--weight must be column=number, such as visits=2, got {quote(text)}")
+            raise InvalidParameter(
+                f"--weight must be column=number, such as visits=2, got {quote(text)}"
+            )
     return weights
 
 
 def figure_names() -> list[str]:
     from discreet.show import figures
 
-    titles = {name: (maker.__doc__ or "").splitlines()[0] for name, maker in figures.NAMES.items() if name != "release"}
+    titles = {
+        name: (maker.__doc__ or "").splitlines()[0]
+        for name, maker in figures.NAMES.items()
+        if name != "release"
+    }
     return [f"{name:<11} {title}" for name, title in titles.items()]
 
 
-def draw(name: str, output: str | None, options: dict[str, Any], anchor: str | None = None, *, force: bool) -> Path:
+def draw(
+    name: str,
+    output: str | None,
+    options: dict[str, Any],
+    anchor: str | None = None,
+    *,
+    force: bool,
+) -> Path:
     """Draw the figure of this name into a file; its path."""
     from discreet.cli.ledger import open_ledger
     from discreet.show import figures
@@ -158,7 +188,8 @@ def draw(name: str, output: str | None, options: dict[str, Any], anchor: str | N
         if others:
             raise InvalidParameter("figure loss takes one --scale, got several")
     largest = options.get("largest", "")
-    if largest.isascii() and largest.isdigit() and len(largest) < 19:  # a number of people is an integer
+    # a number of people is an integer
+    if largest.isascii() and largest.isdigit() and len(largest) < 19:
         options["largest"] = int(largest)
     if ledger is None:
         return figures.save(figures.make(name, **options), target, force=force)
@@ -173,5 +204,7 @@ def draw_all(folder: str | None, options: dict[str, Any], *, force: bool = False
 
     width = options.pop("width")
     if any(value is not None for value in options.values()):
-        raise InvalidParameter("--all has fixed options for each figure: it takes only -o, --width and --force")
+        raise InvalidParameter(
+            "--all has fixed options for each figure: it takes only -o, --width and --force"
+        )
     return [str(file) for file in save_all(folder or "slides", width=width, force=force)]

@@ -1,7 +1,9 @@
-"""`discreet profile`: private bounds as lines for study.toml, which the custodian accepts with --write.
+"""`discreet profile`: private bounds as lines for study.toml, which the custodian accepts with
+--write.
 
-Only the line of a column is changed: comments, order and spelling stay. The new text is parsed and compared with what
-it should declare before it replaces the file; otherwise the file is left unchanged.
+Only the line of a column is changed: comments, order and spelling stay. The new text is parsed and
+compared with what it should declare before it replaces the file; otherwise the file is left
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from discreet.release.profiles.plan import profile_plan
 from discreet.release.profiles.profile import Profile
 
 Bounds = tuple[Fraction, Fraction]
-_ONE = (Fraction(0), Fraction(1))  # bounds that suit every column of numbers, to try whether the file can be changed
+# bounds that suit every column of numbers, to try whether the file can be changed
+_ONE = (Fraction(0), Fraction(1))
 
 
 def run(
@@ -56,11 +59,17 @@ def run(
     terminal.show_table(headings, rows)
     if profile.unit is not None and profile.unit.max_rows not in (None, opened.policy.max_rows):
         terminal.say(
-            "max_rows is part of the promise that the ledger records, so the proposal is for a new study.", style="dim"
+            "max_rows is part of the promise that the ledger records, so the proposal is for a new"
+            " study.",
+            style="dim",
         )
     if write:
         names = ", ".join(written)
-        terminal.say(f"Wrote the bounds of {names} to {file.name}." if written else f"{file.name} was not changed.")
+        terminal.say(
+            f"Wrote the bounds of {names} to {file.name}."
+            if written
+            else f"{file.name} was not changed."
+        )
     elif profile.proposals:
         names = ",".join([*profile.columns, *([] if profile.unit is None else [profile.unit.name])])
         options = {"columns": names, "epsilon": terms["epsilon"], "write": True, "analyst": analyst}
@@ -77,7 +86,8 @@ def write_bounds(file: Path, proposals: Mapping[str, Bounds]) -> list[str]:
         Policy(**_read(changed), folder=file.parent)
     except InvalidParameter as error:
         raise InvalidParameter(
-            f"{error}. {file.name} was not changed; without --write the profile is shown again, free"
+            f"{error}. {file.name} was not changed; without --write the profile is shown again,"
+            " free"
         ) from None
     if changed != text:
         mode = stat.S_IMODE(os.stat(file).st_mode)
@@ -100,11 +110,16 @@ def with_bounds(text: str, proposals: Mapping[str, Bounds]) -> str:
     for name, bounds in proposals.items():
         wanted = _read(text)
         wanted.setdefault("columns", {}).setdefault(name, {})["bounds"] = _plain(bounds)
-        candidates = (candidate for candidate in _changed(text, name, toml(bounds)) if _read(candidate) == wanted)
+        candidates = (
+            candidate
+            for candidate in _changed(text, name, toml(bounds))
+            if _read(candidate) == wanted
+        )
         changed = next(candidates, None)
         if changed is None:
             raise InvalidParameter(
-                f"the line of {name} cannot be changed automatically; add bounds = {toml(bounds)} to it by hand"
+                f"the line of {name} cannot be changed automatically; add bounds = {toml(bounds)}"
+                " to it by hand"
             )
         text = changed
     return text
@@ -128,17 +143,29 @@ def _changed(text: str, name: str, bounds: str) -> Iterator[str]:
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         if re.match(rf"\s*(?:columns\s*\.\s*)?(?:{key})\s*=", line):
-            edits = [(match.start(), match.end(), f"bounds = {bounds}") for match in old.finditer(line)]
+            edits = [
+                (match.start(), match.end(), f"bounds = {bounds}") for match in old.finditer(line)
+            ]
             for brace in (match.start() for match in re.finditer("}", line)):
                 inside = line[:brace].rstrip()
                 comma = "" if inside.endswith(("{", ",")) else ","
                 edits.append((len(inside), brace, f"{comma} bounds = {bounds} "))
             for start, end, new in edits:
-                yield "".join([*lines[:number], line[:start] + new + line[end:], *lines[number + 1 :]])
+                yield "".join(
+                    [*lines[:number], line[:start] + new + line[end:], *lines[number + 1 :]]
+                )
         elif re.match(rf"\s*\[\s*columns\s*\.\s*(?:{key})\s*\]", line):
             ending = line[len(line.rstrip("\r\n")) :] or "\n"
             first = line if line.endswith("\n") else line + ending
-            yield "".join([*lines[:number], first, f"bounds = {bounds}{ending}", *lines[number + 1 :]])
+            yield "".join(
+                [*lines[:number], first, f"bounds = {bounds}{ending}", *lines[number + 1 :]]
+            )
             for below, other in enumerate(lines[number + 1 :], number + 1):
                 if old.search(other):
-                    yield "".join([*lines[:below], old.sub(f"bounds = {bounds}", other, count=1), *lines[below + 1 :]])
+                    yield "".join(
+                        [
+                            *lines[:below],
+                            old.sub(f"bounds = {bounds}", other, count=1),
+                            *lines[below + 1 :],
+                        ]
+                    )

@@ -1,7 +1,8 @@
 """Long work runs in a thread while the terminal shows its progress; Ctrl-C stops it.
 
-When a release stops for any reason, the command says what the ledger has recorded: that nothing was spent, or how much
-under which entry. The ledger is certain, since a spend is on disk before the first row is read.
+When a release stops for any reason, the command says what the ledger has recorded: that nothing was
+spent, or how much under which entry. The ledger is certain, since a spend is on disk before the
+first row is read.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ Result = TypeVar("Result")
 NOTHING = "Nothing was spent."
 UNKNOWN = "The ledger records what was spent: see discreet ledger show."
 _PATIENCE = 1.0  # seconds after which a progress bar appears
-_LAST_WAIT = 10.0  # seconds for interrupted work to end; the files that it wrote until then are complete, or absent
+# seconds for interrupted work to end; the files that it wrote until then are complete, or absent
+_LAST_WAIT = 10.0
 
 
 def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Result:
     """The result of `work`; meanwhile a terminal shows progress, and Ctrl-C interrupts the engine."""
     result: Future[Result] = Future()
-    ended = threading.Event()  # not Thread.join: after an interrupt it takes a running thread for one that has ended
+    # not Thread.join: after an interrupt it takes a running thread for one that has ended
+    ended = threading.Event()
 
     def run() -> None:
         try:
@@ -53,22 +56,36 @@ def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Resul
     return result.result()
 
 
-def open_study(policy: str, ledger: str | None, anchor: str | None, time_limit: str | None = None) -> Study:
+def open_study(
+    policy: str, ledger: str | None, anchor: str | None, time_limit: str | None = None
+) -> Study:
     from discreet.release.study import open as opened
 
-    return watched(lambda: opened(policy, ledger=ledger, anchor=anchor, time_limit=time_limit), "opening")
+    return watched(
+        lambda: opened(policy, ledger=ledger, anchor=anchor, time_limit=time_limit), "opening"
+    )
 
 
 def released(
-    study: Study, release: Callable[..., Result], *, request_id: str | None, analyst: str | None, kind: str = ""
+    study: Study,
+    release: Callable[..., Result],
+    *,
+    request_id: str | None,
+    analyst: str | None,
+    kind: str = "",
 ) -> Result:
-    """The answer; if it fails, the error says what was spent. `kind` is the prefix of its entries."""
+    """The answer; if it fails, the error says what was spent.
+
+    `kind` is the prefix of its entries.
+    """
     from discreet.ledger.questions import new_request_id
 
     request = new_request_id() if request_id is None else request_id
     entry = kind + request
     try:
-        return watched(lambda: release(request_id=request, analyst=analyst), "reading", study.engine)
+        return watched(
+            lambda: release(request_id=request, analyst=analyst), "reading", study.engine
+        )
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(*stopped.args or (spent_under(study, entry),)) from None
     except DiscreetError as error:
@@ -86,11 +103,16 @@ def spent_under(study: Study, request_id: str) -> str:
         return UNKNOWN
     if entry is None or not entry.amount:
         return NOTHING
-    return f"ε {shown(in_epsilon(entry.amount))} was spent (entry {entry.number}). Asking the same again is free."
+    return (
+        f"ε {shown(in_epsilon(entry.amount))} was spent (entry {entry.number}). Asking the same"
+        " again is free."
+    )
 
 
 @contextmanager
-def progress_bar(doing: str, *, numbers: bool = True) -> Iterator[Callable[[float, int | None], None]]:
+def progress_bar(
+    doing: str, *, numbers: bool = True
+) -> Iterator[Callable[[float, int | None], None]]:
     """A function to call with the work done and, if known, the total; a terminal shows both."""
     if not sys.stderr.isatty():
         yield lambda _completed, _total: None
@@ -125,7 +147,9 @@ def _with(error: DiscreetError, sentence: str) -> DiscreetError:
 
 
 def _stop(ended: threading.Event, interrupt: Callable[[], None]) -> None:
-    """Interrupt the engine until the work has ended, again and again, since a statement may be about to start."""
+    """Interrupt the engine until the work has ended, again and again, since a statement may be
+    about to start.
+    """
     with suppress(KeyboardInterrupt):  # a second Ctrl-C ends the wait
         for _ in range(int(_LAST_WAIT / 0.05)):
             interrupt()

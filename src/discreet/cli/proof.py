@@ -27,23 +27,39 @@ def _group() -> None:
 
 @keys.command("new")
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Writes NAME.key and NAME.pub.")] = "custodian",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Writes NAME.key and NAME.pub.")
+    ] = "custodian",
 ) -> None:
     """Create a key pair: NAME.key, private, and NAME.pub, to be published."""
     from discreet.cli.terminal import say
     from discreet.files.signature import new_keys
 
     private, public = new_keys(name)
-    say(f"Wrote {private.name}, which signs releases: discreet release … --sign {private.name}. Keep it secret.")
-    say(f"Wrote {public.name}, which checks them: discreet verify-release FILE --key {public.name}. Publish it.")
+    say(
+        f"Wrote {private.name}, which signs releases: discreet release … --sign {private.name}."
+        " Keep it secret."
+    )
+    say(
+        f"Wrote {public.name}, which checks them: discreet verify-release FILE --key {public.name}."
+        " Publish it."
+    )
 
 
 def verify_release(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A signature, a signed file, or the folder of a report.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A signature, a signed file, or the folder of a report."
+        ),
+    ],
     key: Annotated[str, typer.Option(help="The custodian's public key, such as custodian.pub.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check who signed files and that no byte has changed since. It needs no data, and names every changed file."""
+    """Check who signed files and that no byte has changed since.
+
+    It needs no data, and names every changed file.
+    """
     from dataclasses import asdict
 
     from discreet.cli.terminal import say, say_json
@@ -62,19 +78,25 @@ def verify_release(
     for name in others:
         say(f"✗ {quote(name)} is not signed")
     cost = f", ε {signed.record['epsilon']}" if "epsilon" in signed.record else ""
-    say(f"Released from study {signed.study}{cost}, with {signed.ledger['entries']:,} entries in its ledger.")
+    say(
+        f"Released from study {signed.study}{cost}, with {signed.ledger['entries']:,} entries in"
+        " its ledger."
+    )
 
 
 def card(
     study: StudyFile,
     output: Output = None,
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print YAML, as registries use it.")] = False,
+    as_yaml: Annotated[
+        bool, typer.Option("--yaml", help="Print YAML, as registries use it.")
+    ] = False,
     force: Force = False,
     ledger: LedgerPlace = None,
     anchor: Anchor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the privacy claims of a study, for publication. Free: unit, ε, what is public, mechanisms, what was spent.
+    """Show the privacy claims of a study, for publication. Free: unit, ε, what is public,
+    mechanisms, what was spent.
 
     It has no row count, no hash of the data and no path. -o writes .json, .yaml or .html.
     """
@@ -90,14 +112,20 @@ def card(
         if output is not None:
             say(f"Wrote {privacy_card.save(output, force=force).name}.")
         elif as_json or as_yaml:
-            typer.echo(printable(privacy_card.to_json() if as_json else privacy_card.to_yaml()), nl=False)
+            typer.echo(
+                printable(privacy_card.to_json() if as_json else privacy_card.to_yaml()), nl=False
+            )
         else:
             for heading, rows in privacy_card.sections:
                 show_table([heading, ""], rows)
 
 
 def refuse_unsigned(
-    plan: Plan | ReportPlan, records: Sequence[Path], key: str | None, force: bool, files: Sequence[str] = ()
+    plan: Plan | ReportPlan,
+    records: Sequence[Path],
+    key: str | None,
+    force: bool,
+    files: Sequence[str] = (),
 ) -> None:
     """Refuse, if a key is given, what could not be signed afterwards."""
     if key is None:
@@ -106,10 +134,14 @@ def refuse_unsigned(
 
     if not records:
         raise InvalidParameter("--sign needs files to sign: name them with -o")
-    signing.refuse_unsigned(plan, records, map(Path, files), key=key, force=force, kept=plan.study.kept)
+    signing.refuse_unsigned(
+        plan, records, map(Path, files), key=key, force=force, kept=plan.study.kept
+    )
 
 
-def signed(release: Answer | Report, files: Sequence[Path], key: str | None, force: bool) -> list[Path]:
+def signed(
+    release: Answer | Report, files: Sequence[Path], key: str | None, force: bool
+) -> list[Path]:
     """The signatures of the files of a release; none without a key."""
     if key is None:
         return []

@@ -16,16 +16,24 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Plan and publish tables that are measured together.", **option.TYPER)
 
-ReportPath = Annotated[str, typer.Argument(metavar="REPORT", help="The tables and their study, such as report.toml.")]
+ReportPath = Annotated[
+    str, typer.Argument(metavar="REPORT", help="The tables and their study, such as report.toml.")
+]
 _WHERE = "A folder, created if needed; or one file: .xlsx .html .md .txt."
 Folder = Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help=_WHERE)]
 
 
 @app.command("plan")
 def plan(
-    report: ReportPath, ledger: option.LedgerPlace = None, anchor: option.Anchor = None, as_json: option.AsJson = False
+    report: ReportPath,
+    ledger: option.LedgerPlace = None,
+    anchor: option.Anchor = None,
+    as_json: option.AsJson = False,
 ) -> None:
-    """Show the cost of all tables and the error of each. Free; compares with tables that are asked one by one."""
+    """Show the cost of all tables and the error of each.
+
+    Free; compares with tables that are asked one by one.
+    """
     from discreet.cli import terminal
     from discreet.cli.progress import spending_nothing
     from discreet.ledger.place import without_secrets
@@ -39,7 +47,9 @@ def plan(
         terminal.show_report_plan(planned)
         places = {"ledger": without_secrets(ledger), "anchor": anchor}
         folder = f"{Path(report).stem}/"
-        terminal.show_next(planned, planned.epsilon, ["report", "release", report, "-o", folder], places)
+        terminal.show_next(
+            planned, planned.epsilon, ["report", "release", report, "-o", folder], places
+        )
 
 
 @app.command("release")
@@ -59,7 +69,8 @@ def release(
     anchor: option.Anchor = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Spend ε once and write all tables and a page. Tables are CSV and Parquet. Repeating it is free.
+    """Spend ε once and write all tables and a page. Tables are CSV and Parquet. Repeating it is
+    free.
 
     --title, --caption and --decimals replace what the file says.
     """
@@ -80,14 +91,19 @@ def release(
     files = watched(lambda: _saved(tables, output, force, look), "saving")
     files += signed(tables, files, sign, force)
     if as_json:
-        columns = {name: terminal.answer_as_json(answer)["columns"] for name, answer in tables.tables.items()}
+        columns = {
+            name: terminal.answer_as_json(answer)["columns"]
+            for name, answer in tables.tables.items()
+        }
         spent = {"left": str(tables.remaining), "entry": tables.entry, "record": tables.record}
         terminal.say_json({"tables": columns, **spent, "saved": list(map(str, files))})
         return
     terminal.say(f"{outputs.receipt(tables, study, known=known)} {_written(tables, files)}")
 
 
-def _planned(report: str, ledger: str | None, anchor: str | None, time_limit: str | None = None) -> ReportPlan:
+def _planned(
+    report: str, ledger: str | None, anchor: str | None, time_limit: str | None = None
+) -> ReportPlan:
     from discreet.ask.reportfile import ReportFile
     from discreet.cli.progress import open_study, watched
 
@@ -102,7 +118,8 @@ def _saved(report: Report, folder: str, force: bool, look: dict[str, Any]) -> li
     except (DiscreetError, OSError) as error:
         why = str(error.strerror if isinstance(error, OSError) else error)
         raise EngineFailed(
-            f"the report could not be written: {why.rstrip('.')}. The ledger keeps it: run it again, it is free",
+            f"the report could not be written: {why.rstrip('.')}. The ledger keeps it: run it"
+            " again, it is free",
             spent=True,
             code=errno_code(error.errno or 0) if isinstance(error, OSError) else error.code,
         ) from None
@@ -114,4 +131,7 @@ def _written(report: Report, files: list[Path]) -> str:
         return f"Wrote {', '.join(map(str, files))}"
     count = len(report.tables)
     names = [file.name for file in others[2 * count :]]
-    return f"Wrote {page}, {count} {'table' if count == 1 else 'tables'} as CSV and Parquet, {', '.join(names)}"
+    return (
+        f"Wrote {page}, {count} {'table' if count == 1 else 'tables'} as CSV and Parquet,"
+        f" {', '.join(names)}"
+    )

@@ -1,7 +1,8 @@
 """Plans, answers and ledgers as tables on a terminal, and as JSON.
 
-A table is wrapped to the width of the terminal, but not in a file or a pipe. A long answer shows its first and last
-rows. Control characters are escaped: keys may come from anywhere, and a terminal would obey them.
+A table is wrapped to the width of the terminal, but not in a file or a pipe. A long answer shows
+its first and last rows. Control characters are escaped: keys may come from anywhere, and a terminal
+would obey them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def say_json(value: Any) -> None:
 def plain_json(value: Any, **options: Any) -> str:
     """JSON of the same value with control characters escaped, safe to show on a terminal."""
     text = json.dumps(value, ensure_ascii=False, **options)
-    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1]
+        for letter in text
+    )
 
 
 def show_plan(plan: Plan) -> None:
@@ -73,20 +77,32 @@ def show_report_plan(plan: ReportPlan) -> None:
 
 
 def _show_priced(
-    plan: Plan | ReportPlan, right: Collection[int], notes: Sequence[str], warnings: Sequence[str] = ()
+    plan: Plan | ReportPlan,
+    right: Collection[int],
+    notes: Sequence[str],
+    warnings: Sequence[str] = (),
 ) -> None:
     headings, *rows = plan.table
     say(plan.summary)
     show_table(headings, rows, right=right)
     say(*notes, style="dim")
-    say(*warnings, *[budgets(plan.study.file_name, plan.study.siblings)] if plan.study.siblings else [], style="yellow")
+    say(
+        *warnings,
+        *[budgets(plan.study.file_name, plan.study.siblings)] if plan.study.siblings else [],
+        style="yellow",
+    )
 
 
-def show_next(plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]) -> None:
+def show_next(
+    plan: Plan | ReportPlan, cost: Fraction, words: Sequence[str], options: Mapping[str, Any]
+) -> None:
     """Print the command that releases a plan, or that the release would be refused."""
     left = plan.study.remaining
     if cost > left and not plan.asked_before:
-        say(f"Nothing was spent. A release would be refused: only ε {left_shown(left)} is left.", style="yellow")
+        say(
+            f"Nothing was spent. A release would be refused: only ε {left_shown(left)} is left.",
+            style="yellow",
+        )
         return
     say("Nothing was spent. Release it with:", style="dim")
     say_command(words, options)
@@ -101,7 +117,8 @@ def say_command(words: Sequence[str], options: Mapping[str, Any]) -> None:
 
 
 def _word(text: str) -> str:
-    """A word quoted for a shell; in double quotes if it has apostrophes and no character that is special there.
+    """A word quoted for a shell; in double quotes if it has apostrophes and no character that is
+    special there.
 
     >>> print(_word("ward = 'A'"), _word("age"), _word("a b"))
     "ward = 'A'" age 'a b'
@@ -118,7 +135,12 @@ def _flags(options: Mapping[str, Any]) -> Iterator[str]:
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
     policy, left, body = plan.study.policy, plan.study.remaining, plan_json(plan)
-    numbers: tuple[Literal["sensitivity", "scale", "step", "within"], ...] = ("sensitivity", "scale", "step", "within")
+    numbers: tuple[Literal["sensitivity", "scale", "step", "within"], ...] = (
+        "sensitivity",
+        "scale",
+        "step",
+        "within",
+    )
     return {
         "rows": body["cells"],
         "epsilon": body["cost"],
@@ -130,7 +152,11 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
         "confidence": body["confidence"],
         "simultaneous": body["simultaneous"],
         "columns": [
-            {"name": line["title"], **{name: line[name] for name in numbers}, "accuracy": line["reach"]}
+            {
+                "name": line["title"],
+                **{name: line[name] for name in numbers},
+                "accuracy": line["reach"],
+            }
             for line in body["lines"]
         ],
         "notes": body["notes"],
@@ -143,32 +169,51 @@ def show_answer(answer: Answer, receipt: str, decimals: Decimals = None) -> None
     show_table(answer.columns, answer.shown(decimals), most=MOST_ROWS)
     record = answer.record
     together = ", all together" if record["simultaneous"] else ""
-    say(f"± at {float(read_fraction(record['confidence'])) * 100:g} %{together} · {record['neighbors']}", style="dim")
+    say(
+        f"± at {float(read_fraction(record['confidence'])) * 100:g} %{together} ·"
+        f" {record['neighbors']}",
+        style="dim",
+    )
     say(receipt)
 
 
 def answer_as_json(answer: Answer) -> dict[str, Any]:
     left = str(answer.remaining)
-    return {"columns": columns_json(answer), "left": left, "entry": answer.entry, "record": answer.full_record}
+    return {
+        "columns": columns_json(answer),
+        "left": left,
+        "entry": answer.entry,
+        "record": answer.full_record,
+    }
 
 
 def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> None:
     """Print what was spent and on what; with `analyst`, only their share and their questions."""
     for study in studies:
-        total, spent, left = (of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining))
+        total, spent, left = (
+            of(study, analyst=analyst) for of in (ledger.total, ledger.spent, ledger.remaining)
+        )
         owner = study if analyst is None else f"{analyst} in {study}"
-        say(f"{owner}: ε {left_shown(spent)} of {left_shown(total)} spent, {left_shown(left)} left", style="bold")
+        say(
+            f"{owner}: ε {left_shown(spent)} of {left_shown(total)} spent, {left_shown(left)} left",
+            style="bold",
+        )
         rows = []
         for entry in _entries(ledger, study, analyst):
             cost = shown(in_epsilon(entry.amount)) if entry.amount or entry.kind == "repeat" else ""
             number, analyst_name = f"{entry.number:,}", entry.analyst or ""
-            rows.append([number, entry.time[:19], entry.kind, analyst_name, cost, entry_text(entry)])
+            rows.append(
+                [number, entry.time[:19], entry.kind, analyst_name, cost, entry_text(entry)]
+            )
         show_table(["entry", "time", "kind", "analyst", "ε", "question"], rows, right=(0, 4), cut=5)
 
 
-def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None = None) -> dict[str, Any]:
+def ledger_as_json(
+    ledger: Ledger, studies: Iterable[str], analyst: str | None = None
+) -> dict[str, Any]:
     """The same with exact numbers; stored answers and versions of the data are only in the export."""
-    # the hashes cover the version of the data: someone who knows all rows but one could test guesses of the last
+    # the hashes cover the version of the data: someone who knows all rows but one could test
+    # guesses of the last
     hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
     amounts = {"total": ledger.total, "spent": ledger.spent, "left": ledger.remaining}
     return {
@@ -185,7 +230,11 @@ def ledger_as_json(ledger: Ledger, studies: Iterable[str], analyst: str | None =
 
 def _entries(ledger: Ledger, study: str, analyst: str | None) -> list[Entry]:
     """All entries, or those of an analyst, where a repeat carries the question that it repeats."""
-    return ledger.entries(study) if analyst is None else ledger.recent(study, last=_ALL, analyst=analyst)
+    return (
+        ledger.entries(study)
+        if analyst is None
+        else ledger.recent(study, last=_ALL, analyst=analyst)
+    )
 
 
 def rich_table(
@@ -195,7 +244,8 @@ def rich_table(
     cut: int | None = None,
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """A table of rich whose first row has the headings; the columns `right` are aligned to the right.
+    """A table of rich whose first row has the headings; the columns `right` are aligned to the
+    right.
 
     Cells that are too wide are folded; in the column `cut` they are cut off.
     """

@@ -3,9 +3,9 @@
     number("6/5"), number(np.float64(1.2)), number("73.1 %")            1.2, 1.2, 0.731
     evaluate("√2/(αε)", {"alpha": 0.01, "epsilon": 0.1})                1414.2…
 
-A text is read by a grammar of its own: numbers, the names of the question, + − · / ^, and a few functions. Factors
-without a sign between them belong together: 1/2ε is 1/(2ε). A text can run no code, so that a lecturer may check what
-others wrote.
+A text is read by a grammar of its own: numbers, the names of the question, + − · / ^, and a few
+functions. Factors without a sign between them belong together: 1/2ε is 1/(2ε). A text can run no
+code, so that a lecturer may check what others wrote.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _NAMES = {"ε": "epsilon", "eps": "epsilon", "α": "alpha", "λ": "scale"}
 
 _SIGNS = str.maketrans({"−": "-", "·": "*", "×": "*", "²": "^2 ", "³": "^3 ", "ϵ": "ε"})
 _LONGEST = 200
-_TOKEN = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[α-ω]|[A-Za-z_][A-Za-z0-9_]*|[-+*/^(),√])")
+_TOKEN = re.compile(
+    r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[α-ω]|[A-Za-z_][A-Za-z0-9_]*|[-+*/^(),√])"
+)
 """A number, a Greek letter, a word or a sign."""
 
 
@@ -49,14 +51,18 @@ def number(answer: Any) -> float:
 
 
 def evaluate(answer: Any, values: Mapping[str, int | Fraction]) -> float:
-    """The value of an answer (a number, a function of `values` in their order, or a text about them)."""
+    """The value of an answer (a number, a function of `values` in their order, or a text about
+    them).
+    """
     if isinstance(answer, str):
         return _finite(_of_text(answer, values))
     return _finite(_called(answer, values) if callable(answer) else answer)
 
 
 def _called(function: Callable[..., Any], values: Mapping[str, int | Fraction]) -> Any:
-    """The value of a function; arguments that are not whole are floats, or else fractions or decimals."""
+    """The value of a function; arguments that are not whole are floats, or else fractions or
+    decimals.
+    """
     failure: Exception | None = None
     for kind in (float, Fraction, _decimal):
         arguments = [value if isinstance(value, int) else kind(value) for value in values.values()]
@@ -88,7 +94,7 @@ def _finite(value: Any) -> float:
             found = float(item)
             if math.isfinite(found):
                 return found
-    except Exception:  # noqa: S110 - whatever is no number
+    except Exception:  # noqa: S110
         pass
     raise Unreadable("that is not a finite number")
 
@@ -98,11 +104,15 @@ def _of_text(text: str, values: Mapping[str, int | Fraction]) -> float:
     plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", plain.replace("**", "^").translate(_SIGNS))
     for name in re.findall(r"([^\W\d]{2,})\s*\^", plain):
         if name not in values and name not in _NAMES:
-            raise Unreadable(f"it is not clear of what {name}^… takes a power; write * between the names")
+            raise Unreadable(
+                f"it is not clear of what {name}^… takes a power; write * between the names"
+            )
     try:
         value = _Formula(plain, values).value()
     except (SyntaxError, RecursionError):
-        raise Unreadable("that text is not a number or a formula; write it as in 'sqrt(2) * x / (3 + y)'") from None
+        raise Unreadable(
+            "that text is not a number or a formula; write it as in 'sqrt(2) * x / (3 + y)'"
+        ) from None
     except (ArithmeticError, TypeError, ValueError) as error:
         raise _failed(error, values) from None
     return value / 100 if percent else value

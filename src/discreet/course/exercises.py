@@ -1,7 +1,8 @@
 """The exercises of the course, each by the parts of its answer, with the slips that readers make.
 
-An exercise is a function from its public parameters to its parts; the defaults are those of the texts. To add one, add
-a function and its name to `EXERCISES`, and rows to the table in `tests/unit/course/test_exercises.py`.
+An exercise is a function from its public parameters to its parts; the defaults are those of the
+texts. To add one, add a function and its name to `EXERCISES`, and rows to the table in
+`tests/unit/course/test_exercises.py`.
 """
 
 from __future__ import annotations
@@ -56,17 +57,25 @@ def check(
     1.2: not yet; that is how far one person moves the sum
 
     """
-    exercise = exercise if exercise in EXERCISES else str(exercise).upper()  # "a", and 1.5 as a number
+    # "a", and 1.5 as a number
+    exercise = exercise if exercise in EXERCISES else str(exercise).upper()
     parts = {part.name: part for part in parts_of(exercise, given)}
     if answer is not None:
         if len(parts) > 1:
             names = ", ".join(f"{name}=…" for name in parts)
-            raise InvalidParameter(f"exercise {exercise} has {len(parts)} parts, got one answer; write {names}")
+            raise InvalidParameter(
+                f"exercise {exercise} has {len(parts)} parts, got one answer; write {names}"
+            )
         answers = {**dict.fromkeys(parts, answer), **answers}
     for name in answers:
         if name not in parts:
-            raise InvalidParameter(f"exercise {exercise} has the parts {', '.join(parts)}, got {quote(name)}")
-    findings = [Finding(part=name, words=_words(part, answers.get(name, ...))) for name, part in parts.items()]
+            raise InvalidParameter(
+                f"exercise {exercise} has the parts {', '.join(parts)}, got {quote(name)}"
+            )
+    findings = [
+        Finding(part=name, words=_words(part, answers.get(name, ...)))
+        for name, part in parts.items()
+    ]
     return Verdict(exercise=exercise, findings=tuple(findings))
 
 
@@ -106,10 +115,16 @@ def _average(n: Any = None, R: Any = None) -> tuple[Part, ...]:
         slips=(
             (lambda _, R: R, "that is how far one person moves the sum"),
             (lambda n, _: 1 / n, "that holds for numbers in [0, 1]; here the range is R"),
-            (lambda n, R: R / math.sqrt(n), "with √n it falls too slowly; how far does one person move the sum?"),
+            (
+                lambda n, R: R / math.sqrt(n),
+                "with √n it falls too slowly; how far does one person move the sum?",
+            ),
             (lambda n, R: n * R, "a larger n makes it smaller, not larger"),
             (lambda n, R: n / R, "that is its inverse"),
-            (lambda n, R: R / (n + 1), "the number of people does not change: one record is replaced"),
+            (
+                lambda n, R: R / (n + 1),
+                "the number of people does not change: one record is replaced",
+            ),
         ),
     )
     return (formula.at(n, R),)
@@ -140,15 +155,24 @@ def _counties(epsilon: Any = "0.1", counties: int = 3143) -> tuple[Part, ...]:
     one, all_of_them = scale, scale * (math.log(counties) + 1)
     suffolk = (
         (one / 2, "that is for Δ = 1; a person who moves changes two counties"),
-        (one * math.sqrt(2), "that is the root mean square error (1b), not the mean absolute error (1a)"),
+        (
+            one * math.sqrt(2),
+            "that is the root mean square error (1b), not the mean absolute error (1a)",
+        ),
         (one * math.log(20), "that is the error with 95 % confidence, not on average"),
         (one * counties, "that is the total error of all counties (2a)"),
         (one / counties, "the error of one county does not depend on the number of counties"),
         (2.0, "that is Δ; divide it by ε"),
     )
     largest = (
-        (lemma.expected_max(one, counties, law="continuous"), "that is the exact E(M); the lemma gives a bound on it"),
-        (lemma.expected_max(one, counties, law="discrete"), "that is the exact E(M); the lemma gives a bound on it"),
+        (
+            lemma.expected_max(one, counties, law="continuous"),
+            "that is the exact E(M); the lemma gives a bound on it",
+        ),
+        (
+            lemma.expected_max(one, counties, law="discrete"),
+            "that is the exact E(M); the lemma gives a bound on it",
+        ),
         (one * math.log(counties), "the 1 is missing in ln d + 1"),
         (all_of_them / 2, "that is for Δ = 1; a person who moves changes two counties"),
         (all_of_them * math.sqrt(2), "part 2c has no √2"),
@@ -156,7 +180,10 @@ def _counties(epsilon: Any = "0.1", counties: int = 3143) -> tuple[Part, ...]:
         (one * (math.log10(counties) + 1), "the logarithm is natural, not to base 10"),
         (one * counties, "that is the total error (2a), not the largest"),
         (one, "that is the error of one county (1a)"),
-        (one * math.log(20 * counties), "that is the largest error with 95 % confidence, not on average"),
+        (
+            one * math.log(20 * counties),
+            "that is the largest error with 95 % confidence, not on average",
+        ),
     )
     return (
         Number(name="suffolk", wanted=one, slips=suffolk),
@@ -176,11 +203,26 @@ def _people(alpha: Any = None, epsilon: Any = None) -> tuple[Part, ...]:
                 lambda alpha, epsilon: 1 / (alpha * epsilon),
                 "that is for the mean absolute error λ, not the root mean square",
             ),
-            (lambda alpha, epsilon: 2 / (alpha * epsilon), "the factor is that of part 1b, √2; 2 is the variance's"),
-            (lambda alpha, epsilon: 2 / (alpha * epsilon) ** 2, "that is the square; the error itself is √2/(nε)"),
-            (lambda alpha, epsilon: 1 / (alpha * epsilon) ** 2, "that is the answer for randomized response"),
-            (lambda alpha, epsilon: math.sqrt(2) / (alpha**2 * epsilon), "the error falls with n, not with √n"),
-            (lambda alpha, epsilon: math.sqrt(2) * alpha / epsilon, "a smaller α needs more people: divide by α"),
+            (
+                lambda alpha, epsilon: 2 / (alpha * epsilon),
+                "the factor is that of part 1b, √2; 2 is the variance's",
+            ),
+            (
+                lambda alpha, epsilon: 2 / (alpha * epsilon) ** 2,
+                "that is the square; the error itself is √2/(nε)",
+            ),
+            (
+                lambda alpha, epsilon: 1 / (alpha * epsilon) ** 2,
+                "that is the answer for randomized response",
+            ),
+            (
+                lambda alpha, epsilon: math.sqrt(2) / (alpha**2 * epsilon),
+                "the error falls with n, not with √n",
+            ),
+            (
+                lambda alpha, epsilon: math.sqrt(2) * alpha / epsilon,
+                "a smaller α needs more people: divide by α",
+            ),
             (lambda _, epsilon: math.sqrt(2) / epsilon, "where is α?"),
             (lambda alpha, _: math.sqrt(2) / alpha, "where is ε?"),
         ),
@@ -193,13 +235,22 @@ def _people(alpha: Any = None, epsilon: Any = None) -> tuple[Part, ...]:
         rounded=True,
         slips=(
             (lambda alpha, epsilon: 1 / (alpha * epsilon), "the error falls with √n: square it"),
-            (lambda alpha, epsilon: math.sqrt(2) / (alpha * epsilon), "that is the answer for the Laplace mechanism"),
+            (
+                lambda alpha, epsilon: math.sqrt(2) / (alpha * epsilon),
+                "that is the answer for the Laplace mechanism",
+            ),
             (
                 lambda alpha, epsilon: 2 / (alpha * epsilon) ** 2,
                 "that is the square of the other answer; there is no √2 here",
             ),
-            (lambda alpha, epsilon: 1 / (alpha**2 * epsilon), "halving ε takes four times as many people"),
-            (lambda alpha, epsilon: 1 / (alpha * epsilon**2), "halving α takes four times as many people"),
+            (
+                lambda alpha, epsilon: 1 / (alpha**2 * epsilon),
+                "halving ε takes four times as many people",
+            ),
+            (
+                lambda alpha, epsilon: 1 / (alpha * epsilon**2),
+                "halving α takes four times as many people",
+            ),
         ),
     )
     return (laplace.at(alpha, epsilon), response.at(alpha, epsilon))
@@ -217,8 +268,14 @@ def _lemma() -> tuple[Part, ...]:
         ),
         slips=(
             (lambda y, scale: math.exp(-y / scale) / 2, "that is P(Z > y), one of the two sides"),
-            (lambda y, scale: math.exp(-y / scale) / scale, "that is the density of |Z|, not P(|Z| > y)"),
-            (lambda y, scale: math.exp(-y / scale) / (2 * scale), "that is the density of Z, not P(|Z| > y)"),
+            (
+                lambda y, scale: math.exp(-y / scale) / scale,
+                "that is the density of |Z|, not P(|Z| > y)",
+            ),
+            (
+                lambda y, scale: math.exp(-y / scale) / (2 * scale),
+                "that is the density of Z, not P(|Z| > y)",
+            ),
             (lambda y, scale: -math.expm1(-y / scale), "that is P(|Z| ≤ y)"),
             (lambda y, _: math.exp(-y), "that is for λ = 1"),
             (lambda y, scale: math.exp(-y * scale), "y is measured in λ: divide by it"),
@@ -269,17 +326,26 @@ def _less_noise(divisor: Any = 2) -> tuple[Part, ...]:
     slips = (
         (1 / times, "less noise is a larger loss, not a smaller one"),
         (1.0, "that is the loss with the right scale"),
-        (math.exp(times), "that is a factor of probabilities; the loss is its logarithm, as a multiple of ε"),
+        (
+            math.exp(times),
+            "that is a factor of probabilities; the loss is its logarithm, as a multiple of ε",
+        ),
         (times**2, "put the scale into step 3: the loss is Δ/λ"),
     )
     words = "subtract one noisy count from another: what is left of the noise?"
-    return (Number(name="multiple", wanted=times, slips=slips), Truth(name="private", wanted=False, words=words))
+    return (
+        Number(name="multiple", wanted=times, slips=slips),
+        Truth(name="private", wanted=False, words=words),
+    )
 
 
 def _year(epsilon: Any = 1, months: int = 12, several: int = 3) -> tuple[Part, ...]:
     budget = float(Fraction(epsilon))
     slips = (
-        (budget / (months + 1), "that is safe, but wasteful: which releases can one person's record change?"),
+        (
+            budget / (months + 1),
+            "that is safe, but wasteful: which releases can one person's record change?",
+        ),
         (budget / months, "count the releases that one person's record can change"),
         (budget, "the histogram by age counts everybody once more"),
     )
@@ -309,8 +375,14 @@ def _free_steps() -> tuple[Part, ...]:
 def _newspapers(epsilon: Any = "0.5", papers: int = 3) -> tuple[Part, ...]:
     loss = float(Fraction(epsilon))
     slips = (
-        (papers * loss, "the papers compute from the published number; they do not look at the data again"),
-        ((papers + 1) * loss, "the papers compute from the published number; they do not look at the data again"),
+        (
+            papers * loss,
+            "the papers compute from the published number; they do not look at the data again",
+        ),
+        (
+            (papers + 1) * loss,
+            "the papers compute from the published number; they do not look at the data again",
+        ),
         (loss / papers, "the published number has its ε, whoever reads it"),
         (0.0, "the published number has its ε, whoever reads it"),
         (math.exp(loss), "that is the factor e^ε; ε is its logarithm"),
@@ -335,8 +407,20 @@ def _wards(epsilon: Any = "0.3", wards: int = 12) -> tuple[Part, ...]:
         (loss / 2, "two counts change: add their losses"),
     )
     separately = (
-        (loss, "the ledger adds up questions; it does not prove that their conditions exclude each other"),
-        (2 * loss, "the ledger adds up questions; it does not prove that their conditions exclude each other"),
+        (
+            loss,
+            (
+                "the ledger adds up questions; it does not prove that their conditions exclude each"
+                " other"
+            ),
+        ),
+        (
+            2 * loss,
+            (
+                "the ledger adds up questions; it does not prove that their conditions exclude each"
+                " other"
+            ),
+        ),
     )
     return (
         Number(name="once", wanted=loss, slips=once),
@@ -375,7 +459,13 @@ def _household(epsilon: Any = "0.5", people: int = 4) -> tuple[Part, ...]:
 def _wrong_sensitivity(epsilon: Any = 1, bins: int = 20) -> tuple[Part, ...]:
     loss = float(Fraction(epsilon))
     real = (
-        (loss, "that is what was wanted; how many counts does a person who changes their answer change?"),
+        (
+            loss,
+            (
+                "that is what was wanted; how many counts does a person who changes their answer"
+                " change?"
+            ),
+        ),
         (bins * loss, "only two of the counts change"),
         (loss / 2, "too little noise is a larger loss, not a smaller one"),
     )
@@ -383,14 +473,20 @@ def _wrong_sensitivity(epsilon: Any = 1, bins: int = 20) -> tuple[Part, ...]:
         (_share(loss), "that is for one of the two counts; both have to be so"),
         (_share(-loss) ** 2, "that is the probability of the loss −2ε"),
         (1 - _share(loss) ** 2, "that is the probability that it does not exceed ε"),
-        (_share(2 * loss), "that is how often an attacker is right at 2ε; multiply the two probabilities"),
+        (
+            _share(2 * loss),
+            "that is how often an attacker is right at 2ε; multiply the two probabilities",
+        ),
         (0.25, "0 counts as well: P(Z ≥ 0) is more than one half"),
         (0.0, "what is the loss if neither noise takes away from the count that grew or fell?"),
     )
     scale = (
         (1 / loss, "that is the scale that was used"),
         (bins / loss, "only two of the counts change: Δ = 2"),
-        (math.sqrt(2) / loss, "that is the distance in the L2 norm; the L1 norm adds up absolute values"),
+        (
+            math.sqrt(2) / loss,
+            "that is the distance in the L2 norm; the L1 norm adds up absolute values",
+        ),
     )
     return (
         Number(name="real", wanted=2 * loss, slips=real),

@@ -20,11 +20,16 @@ from typing import Any, Protocol
 from discreet.course.answers import Unreadable, evaluate, number
 
 DIGITS = 3
-"""The significant digits to which an answer must agree: an error of at most half a unit of the last."""
+"""The significant digits to which an answer must agree: an error of at most half a unit of the
+last.
+"""
 
 _FACTORS = (
     ({2.0, 0.5}, "it is off by a factor of 2"),
-    ({math.sqrt(2), math.sqrt(0.5)}, "it is off by a factor of √2: mean absolute value or standard deviation?"),
+    (
+        {math.sqrt(2), math.sqrt(0.5)},
+        "it is off by a factor of √2: mean absolute value or standard deviation?",
+    ),
     ({4.0, 0.25}, "it is off by a factor of 4"),
     ({100.0, 0.01}, "it is off by a factor of 100: a share or a percentage?"),
     ({-1.0}, "its sign is wrong"),
@@ -108,7 +113,11 @@ class Number:
             return f": {named[0]}"
         if abs(value / self.wanted - 1) < 0.05:
             return ": close, but give three significant digits"
-        factors = [words for ratios, words in _FACTORS if any(agrees(value, self.wanted * ratio) for ratio in ratios)]
+        factors = [
+            words
+            for ratios, words in _FACTORS
+            if any(agrees(value, self.wanted * ratio) for ratio in ratios)
+        ]
         return f": {factors[0]}" if factors else ""
 
 
@@ -122,7 +131,8 @@ class Formula:
     points: tuple[tuple[int | Fraction, ...], ...]
     slips: tuple[tuple[Callable[..., float], str], ...] = ()
     rounded: bool = False
-    """Whether the formula has a constant that may be rounded, or stands for the next whole number."""
+    """Whether the formula has a constant that may be rounded, or stands for the next whole number.
+    """
 
     def at(self, *values: Any) -> Formula | Number:
         """The same question with numbers for all arguments; the formula itself if they are None."""
@@ -138,7 +148,10 @@ class Formula:
             example = ", ".join(self.arguments)
             return f"not yet; write it as a function, lambda {example}: …, or as a text"
         try:
-            values = [evaluate(given, dict(zip(self.arguments, point, strict=True))) for point in self.points]
+            values = [
+                evaluate(given, dict(zip(self.arguments, point, strict=True)))
+                for point in self.points
+            ]
         except Unreadable as error:
             return f"not yet; {error}"
         if self._is(self.wanted, values):
@@ -151,7 +164,9 @@ class Formula:
         return all(self._near(value, function(*map(float, point))) for value, point in pairs)
 
     def _near(self, value: float, wanted: float) -> bool:
-        return _follows(value, wanted) if self.rounded else math.isclose(value, wanted, rel_tol=_SAME)
+        return (
+            _follows(value, wanted) if self.rounded else math.isclose(value, wanted, rel_tol=_SAME)
+        )
 
     def _difference(self, values: list[float]) -> str:
         for ratios, words in _FACTORS:
@@ -163,13 +178,17 @@ class Formula:
             for point, value in zip(self.points, values, strict=True)
             if not self._near(value, self.wanted(*map(float, point)))
         )
-        given = " and ".join(f"{name} = {float(at):g}" for name, at in zip(self.arguments, point, strict=True))
+        given = " and ".join(
+            f"{name} = {float(at):g}" for name, at in zip(self.arguments, point, strict=True)
+        )
         return f"{value:.6g} is wrong at {given}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A bound on P(M > y) for the largest of d absolute values, as a function of y, d and the scale λ."""
+    """A bound on P(M > y) for the largest of d absolute values, as a function of y, d and the scale
+    λ.
+    """
 
     name: str
 
@@ -184,21 +203,38 @@ class Bound:
     def _slip(self, given: Any) -> str:
         """The words of a known slip."""
         slips: tuple[tuple[Callable[[float, int], float], str], ...] = (
-            (lambda tail, _: tail, "not yet; that is P(|Z| > y) of one draw: the largest of d exceeds y more often"),
-            (lambda tail, d: tail**d, "not yet; that is the probability that all d exceed y, not that one does"),
-            (lambda tail, d: (1 - tail) ** d, "not yet; that is the probability that none exceeds y"),
+            (
+                lambda tail, _: tail,
+                "not yet; that is P(|Z| > y) of one draw: the largest of d exceeds y more often",
+            ),
+            (
+                lambda tail, d: tail**d,
+                "not yet; that is the probability that all d exceed y, not that one does",
+            ),
+            (
+                lambda tail, d: (1 - tail) ** d,
+                "not yet; that is the probability that none exceeds y",
+            ),
         )
-        points = [(Fraction(1), 2, Fraction(2)), (Fraction(5), 3, Fraction(2)), (Fraction(4), 7, Fraction(3))]
+        points = [
+            (Fraction(1), 2, Fraction(2)),
+            (Fraction(5), 3, Fraction(2)),
+            (Fraction(4), 7, Fraction(3)),
+        ]
         for slip, words in slips:
             if all(
-                math.isclose(_bound_at(given, y, d, scale), slip(math.exp(-y / scale), d), rel_tol=_SAME)
+                math.isclose(
+                    _bound_at(given, y, d, scale), slip(math.exp(-y / scale), d), rel_tol=_SAME
+                )
                 for y, d, scale in points
             ):
                 return words
         return ""
 
     def _not_a_bound(self, given: Any) -> str:
-        """Part 2b: it must be at least 1 − (1 − e^(−y/λ))^d, up to the rounding of that formula in floats."""
+        """Part 2b: it must be at least 1 − (1 − e^(−y/λ))^d, up to the rounding of that formula in
+        floats.
+        """
         for scale, d in _CASES:
             for quarter in range(4 * (math.ceil(math.log(d)) + 12)):
                 y = scale * Fraction(quarter + 1, 4)
@@ -206,7 +242,10 @@ class Bound:
                 found = _bound_at(given, y, d, scale)
                 if found < exact - 1e-12 * d:
                     at = f"y = {float(y):g}, d = {d:,} and λ = {float(scale):g}"
-                    return f"not yet; it is no bound (2b): at {at} it gives {found:.3g}, and P(M > y) is {exact:.3g}"
+                    return (
+                        f"not yet; it is no bound (2b): at {at} it gives {found:.3g}, and P(M > y)"
+                        f" is {exact:.3g}"
+                    )
         return ""
 
     def _too_large(self, given: Any) -> str:
@@ -214,12 +253,22 @@ class Bound:
         for scale, d in _CASES:
             wanted = scale * (math.log(d) + 1)
             width = scale * (math.ceil(math.log(d)) + 40) / _STEPS
-            total = sum(_bound_at(given, (step + Fraction(1, 2)) * width, d, scale) for step in range(_STEPS)) * width
+            total = (
+                sum(
+                    _bound_at(given, (step + Fraction(1, 2)) * width, d, scale)
+                    for step in range(_STEPS)
+                )
+                * width
+            )
             if total > wanted * 1.001:
-                hint = ": a probability is never above 1" if _bound_at(given, width, d, scale) > 1 else ""
+                hint = (
+                    ": a probability is never above 1"
+                    if _bound_at(given, width, d, scale) > 1
+                    else ""
+                )
                 return (
-                    f"not yet; it is a bound, but its integral is at least {total:.4g} for d = {d:,} and "
-                    f"λ = {float(scale):g}, more than {wanted:.4g} (2c){hint}"
+                    f"not yet; it is a bound, but its integral is at least {total:.4g} for d ="
+                    f" {d:,} and λ = {float(scale):g}, more than {wanted:.4g} (2c){hint}"
                 )
         return ""
 
@@ -286,5 +335,7 @@ def agrees(value: float, wanted: float) -> bool:
 
 
 def _follows(value: float, wanted: float) -> bool:
-    """Whether a value follows from a constant of three digits, which is off by at most 1/200, or is rounded up."""
+    """Whether a value follows from a constant of three digits, which is off by at most 1/200, or is
+    rounded up.
+    """
     return math.isclose(value, wanted, rel_tol=0.005) or value == math.ceil(wanted)

@@ -42,7 +42,9 @@ def noisy(exact: Container, scale: Fraction, step: int = 1) -> Container:
     return _noisy_one(exact, vector.draw_one(scale), step)
 
 
-def noisy_each(columns: Sequence[Container], scales: Sequence[Fraction], steps: Sequence[int]) -> list[Container]:
+def noisy_each(
+    columns: Sequence[Container], scales: Sequence[Fraction], steps: Sequence[int]
+) -> list[Container]:
     """Several columns with noise, each with a scale and a step of its own."""
     return [noisy(*column) for column in zip(columns, scales, steps, strict=True)]
 

@@ -1,18 +1,22 @@
-"""Exact choices among cells by permute-and-flip [MS20], at the cost of one draw for all cells that are alike.
+"""Exact choices among cells by permute-and-flip [MS20], at the cost of one draw for all cells that
+are alike.
 
-    cell v survives with probability e^(−x(v)), x(v) = unit·(exponent(v) − smallest exponent), independently;
-    the answer is one survivor, all equally likely. The best cells have x = 0, so at least one cell survives.
+    cell v survives with probability e^(−x(v)), x(v) = unit·(exponent(v) − smallest exponent),
+    independently; the answer is one survivor, all equally likely. The best cells have x = 0, so at
+    least one cell survives.
 
-If one person moves the exponents by amounts that differ by at most ε/unit between any two cells, the choice is
-ε-differentially private. Give every cell an independent *time*, uniform on (0,1): the survivor with the earliest time
-is one of them, all equally likely. Among m cells with the same x, a *run*, none survives with a time up to t with
-probability (1 − e^(−x)·t)^m. So the earliest time of a survivor of a run is, for W uniform on (0,1),
+If one person moves the exponents by amounts that differ by at most ε/unit between any two cells,
+the choice is ε-differentially private. Give every cell an independent *time*, uniform on (0,1): the
+survivor with the earliest time is one of them, all equally likely. Among m cells with the same x, a
+*run*, none survives with a time up to t with probability (1 − e^(−x)·t)^m. So the earliest time of
+a survivor of a run is, for W uniform on (0,1),
 
     T = e^x·(1 − (1−W)^(1/m)),      and there is none if T > 1
 
-The run with the smallest T, which is at most 1 as that of a best cell is, wins; all of its cells are equally likely.
-PROOF.md, section 9, says when floats decide which T is smaller. Otherwise balls do, with more bits of W until they are
-apart: a cell that survives once in 2⁶⁴ times, or less often, has its exact probability. No data raises or overflows.
+The run with the smallest T, which is at most 1 as that of a best cell is, wins; all of its cells
+are equally likely. PROOF.md, section 9, says when floats decide which T is smaller. Otherwise balls
+do, with more bits of W until they are apart: a cell that survives once in 2⁶⁴ times, or less often,
+has its exact probability. No data raises or overflows.
 """
 
 from __future__ import annotations
@@ -41,19 +45,24 @@ _DOUBT = 2.0**-28
 """Floats decide if times differ by more than this share."""
 
 _SHORT, _LONG = np.uint64(2**32), np.uint64(2**64 - 2**44)
-"""Floats decide only if the first word of W lies in between: closer to 0 or 1 it does not tell T well enough."""
+"""Floats decide only if the first word of W lies in between: closer to 0 or 1 it does not tell T
+well enough.
+"""
 
 _FAR = np.uint64(2**63 - 1)
 
 _FARTHEST = 700.0
-"""e^−700 is a normal float. A run with a larger x has T > 2⁸⁰⁰ where floats decide, and is never the earliest."""
+"""e^−700 is a normal float.
+
+A run with a larger x has T > 2⁸⁰⁰ where floats decide, and is never the earliest.
+"""
 
 _LARGEST_UNIT = Fraction(2**64)
 """For floats only: with this unit a distance of 1 is already farther."""
 
 _CHECK = 2.0**-50
-"""The largest relative error of numpy's functions at the points that are checked; the proof assumes it at all others,
-and would still hold with 2⁻⁴⁰."""
+"""The largest relative error of numpy's functions at the points that are checked; the proof assumes
+it at all others, and would still hold with 2⁻⁴⁰."""
 
 _POINTS = np.linspace(0, 1, 1024)
 """Shares of the ranges in which the functions are checked, with their ends."""
@@ -89,7 +98,8 @@ def below_each(limits: Integers, entropy: Entropy) -> Integers:
     words = np.empty(limits.size, np.int64)
     entropy.fill(words)
     uniform, bounds = words.view(np.uint64), limits.view(np.uint64)
-    beyond = (np.uint64(0) - bounds) % bounds  # 2⁶⁴ mod limit: so many words lie beyond its last multiple
+    # 2⁶⁴ mod limit: so many words lie beyond its last multiple
+    beyond = (np.uint64(0) - bounds) % bounds
     for index in np.flatnonzero(uniform > ~beyond).tolist():
         uniform[index] = below(int(limits[index]), entropy)
     return np.remainder(uniform, bounds).view(np.int64)
@@ -113,12 +123,21 @@ def common_unit(first: Fraction, second: Fraction) -> tuple[Fraction, int, int]:
 
 def _require_runs(runs: Runs, unit: Fraction) -> None:
     arrays = (runs.exponents, runs.sizes, runs.rows)
-    if any(not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1 for array in arrays):
+    if any(
+        not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1
+        for array in arrays
+    ):
         raise InvalidParameter("exponents, sizes and rows must be one-dimensional arrays of int64")
     if runs.exponents.size == 0 or runs.rows.size == 0 or runs.sizes.size != runs.exponents.size:
         raise InvalidParameter("rows must have at least one cell, and every run a size")
-    if runs.rows[0] != 0 or (np.diff(runs.rows, append=runs.sizes.size) < 1).any() or runs.sizes.min() < 1:
-        raise InvalidParameter("rows must begin at run 0 and have at least one run each, and runs at least one cell")
+    if (
+        runs.rows[0] != 0
+        or (np.diff(runs.rows, append=runs.sizes.size) < 1).any()
+        or runs.sizes.min() < 1
+    ):
+        raise InvalidParameter(
+            "rows must begin at run 0 and have at least one run each, and runs at least one cell"
+        )
     if unit <= 0:
         raise InvalidParameter(f"unit must be positive, got {unit}")
 
@@ -143,10 +162,14 @@ def _winners(runs: Runs, unit: Fraction, entropy: Entropy) -> Integers:
     times = _times(uniform[rivals], sizes[rivals], distances[rivals], unit_float)
     starts = np.searchsorted(rivals, rows)
     numbers = np.diff(starts, append=rivals.size)
-    near = np.flatnonzero(times <= np.repeat(np.minimum.reduceat(times, starts) * (1 + _DOUBT), numbers))
+    near = np.flatnonzero(
+        times <= np.repeat(np.minimum.reduceat(times, starts) * (1 + _DOUBT), numbers)
+    )
     first_near = np.searchsorted(near, starts)
     winners = rivals[near[first_near]]
-    certain = np.logical_and.reduceat((uniform[rivals] >= _SHORT) & (uniform[rivals] < _LONG), starts)
+    certain = np.logical_and.reduceat(
+        (uniform[rivals] >= _SHORT) & (uniform[rivals] < _LONG), starts
+    )
     in_doubt = (np.diff(first_near, append=near.size) > 1) | ~certain
     for row in np.flatnonzero(in_doubt & (numbers > 1)).tolist():
         some = rivals[starts[row] : starts[row] + numbers[row]]
@@ -158,7 +181,8 @@ def _winners(runs: Runs, unit: Fraction, entropy: Entropy) -> Integers:
 
 def _lower_times(words: Words, sizes: Integers, distances: Words, unit: float) -> Floats:
     """W/m·(1 + x/16)¹⁶, which is at most T, as 1 − (1−W)^(1/m) ≥ W/m and e^(x/16) ≥ 1 + x/16."""
-    # as int64, which becomes a float in a fifth of the time of uint64; a smaller distance gives a lower bound, too
+    # as int64, which becomes a float in a fifth of the time of uint64; a smaller distance gives a
+    # lower bound, too
     growth = np.minimum(distances, _FAR).view(np.int64).astype(np.float64)
     np.multiply(growth, unit / 16, growth)
     np.minimum(growth, _FARTHEST / 16, out=growth)
@@ -180,11 +204,14 @@ def _times(words: Words, sizes: Integers, distances: Words, unit: float) -> Floa
     return times
 
 
-def _earliest(runs: Sequence[tuple[Fraction, int]], words: Sequence[int], more: Callable[[], int]) -> int:
-    """The index of the run with the smallest T, of runs with these x and m, each with a W that begins with its word.
+def _earliest(
+    runs: Sequence[tuple[Fraction, int]], words: Sequence[int], more: Callable[[], int]
+) -> int:
+    """The index of the run with the smallest T, of runs with these x and m, each with a W that
+    begins with its word.
 
-    T grows with W, which lies in [b, b+1)/2^width after `width` bits. All runs that can still be the earliest are given
-    64 more bits at a time.
+    T grows with W, which lies in [b, b+1)/2^width after `width` bits. All runs that can still be
+    the earliest are given 64 more bits at a time.
     """
     bits, width, rivals = list(words), 64, list(range(len(runs)))
     while True:
@@ -211,9 +238,11 @@ def _log_time(x: Fraction, size: int, bits: int, width: int) -> arb:
 
 @cache
 def _check_floats() -> None:
-    """Refuse a machine whose elementary functions have a relative error of more than 2⁻⁵⁰ in the ranges in use.
+    """Refuse a machine whose elementary functions have a relative error of more than 2⁻⁵⁰ in the
+    ranges in use.
 
-    These are x up to 700, W from 2⁻³² to 1 − 2⁻²⁰, and ln(1−W)/m, from −13.9 to −2⁻⁵⁰ at the 2¹⁸ cells of a quantile.
+    These are x up to 700, W from 2⁻³² to 1 − 2⁻²⁰, and ln(1−W)/m, from −13.9 to −2⁻⁵⁰ at the 2¹⁸
+    cells of a quantile.
     """
     small, large = 2.0 ** (-1 - 31 * _POINTS[1::2]), 1 - 2.0 ** (-1 - 19 * _POINTS[1::2])
     for function, exact, arguments in (
@@ -221,7 +250,11 @@ def _check_floats() -> None:
         (np.expm1, arb.expm1, -13.9 * 2.0 ** (-54 * _POINTS)),
         (np.log1p, arb.log1p, -np.concatenate([small, large])),
     ):
-        for argument, measured in zip(arguments.tolist(), function(arguments).tolist(), strict=True):
+        for argument, measured in zip(
+            arguments.tolist(), function(arguments).tolist(), strict=True
+        ):
             true = nearest(lambda argument=argument, exact=exact: exact(arb(argument)))  # type: ignore[misc]
             if not abs(measured - true) <= _CHECK * abs(true):
-                raise EngineFailed("the exponential is too inexact on this machine; nothing was drawn")
+                raise EngineFailed(
+                    "the exponential is too inexact on this machine; nothing was drawn"
+                )

@@ -1,14 +1,17 @@
-"""Exact biased coins: heads with probability p, for a rational p or an irrational p given by a formula.
+"""Exact biased coins: heads with probability p, for a rational p or an irrational p given by a
+formula.
 
     heads  ⇔  V < p,      V uniform on (0,1), an infinite string of bits read 64 at a time
 
-After w bits, V lies in [b, b+1)/2^w. Let T = ⌊2^w·p⌋, an exact integer (Arb balls [Joh17]). Then b < T is heads, b > T
-is tails, and only b = T needs 64 more bits. (b = T is tails if 2^w·p is an integer.) So every string of bits is decided
-as the real numbers V and p decide it: the probability is exact.
+After w bits, V lies in [b, b+1)/2^w. Let T = ⌊2^w·p⌋, an exact integer (Arb balls [Joh17]). Then b
+< T is heads, b > T is tails, and only b = T needs 64 more bits. (b = T is tails if 2^w·p is an
+integer.) So every string of bits is decided as the real numbers V and p decide it: the probability
+is exact.
 
-`decide` is this rule. `flips` tosses many coins: T is computed once for the first word, words are compared as unsigned
-integers without floats, and a word equal to T (probability 2⁻⁶⁴) is passed to `decide`. Formulas must have irrational
-values in (0,1), as e^(−x) and 1/(1+e^(−x)) have for every rational x ≠ 0 (Lindemann).
+`decide` is this rule. `flips` tosses many coins: T is computed once for the first word, words are
+compared as unsigned integers without floats, and a word equal to T (probability 2⁻⁶⁴) is passed to
+`decide`. Formulas must have irrational values in (0,1), as e^(−x) and 1/(1+e^(−x)) have for every
+rational x ≠ 0 (Lindemann).
 
 The time is not constant: a tie needs more bits.
 """
@@ -37,10 +40,13 @@ _BLOCK = 2**17
 """Words per pass, 1 MiB: small enough for the caches."""
 
 _SPARE_BITS = 64
-"""Precision beyond the width at the first try: a ball this fine almost never contains an integer."""
+"""Precision beyond the width at the first try: a ball this fine almost never contains an integer.
+"""
 
 _DOUBLINGS = 16
-"""Attempts at a floor: an irrational number is decided long before, but a rational number never would be."""
+"""Attempts at a floor: an irrational number is decided long before, but a rational number never
+would be.
+"""
 
 
 def exponential(exponent: Fraction) -> Chance:
@@ -83,7 +89,9 @@ def flips(chance: Chance, count: int, *, entropy: Entropy | None = None) -> NDAr
 
 
 def decide(chance: Chance, word: int, more: Callable[[], int]) -> bool:
-    """Whether V < p for a V that begins with the 64 bits of `word`; `more` is called only while this is undecided."""
+    """Whether V < p for a V that begins with the 64 bits of `word`; `more` is called only while
+    this is undecided.
+    """
     bits, width = word, _WORD
     while True:
         edge = threshold(chance, width)
@@ -107,7 +115,8 @@ def threshold(chance: Chance, width: int) -> int:
     for doubling in range(_DOUBLINGS):
         with ctx.workprec((width + _SPARE_BITS) << doubling):
             scaled = chance() * arb((1, width))
-            # 0 < p < 1, so the floor is one of 0 … 2^width − 1 however close to an end the ball lies
+            # 0 < p < 1, so the floor is one of 0 … 2^width − 1 however close to an end the ball
+            # lies
             if abs(scaled) < 1:
                 return 0
             if abs(scaled - arb((1, width))) < 1:
@@ -115,11 +124,15 @@ def threshold(chance: Chance, width: int) -> int:
             floor = scaled.floor().unique_fmpz()
         if floor is not None:
             return int(floor)
-    raise ArithmeticError("the value of the formula is a rational number, whose floor no ball can decide")
+    raise ArithmeticError(
+        "the value of the formula is a rational number, whose floor no ball can decide"
+    )
 
 
 def below(limit: int, entropy: Entropy) -> int:
-    """A uniform integer in [0, limit), by rejection: words beyond the last multiple of `limit` are drawn again."""
+    """A uniform integer in [0, limit), by rejection: words beyond the last multiple of `limit` are
+    drawn again.
+    """
     if not 1 <= limit <= 2**_WORD:
         raise InvalidParameter(f"limit must lie between 1 and 2⁶⁴, got {limit}")
     fair = 2**_WORD - 2**_WORD % limit

@@ -1,18 +1,22 @@
 """Discrete Laplace noise as a top and lower bits, drawn exactly from one list of 64-bit edges.
 
-For q = e^(−1/t) let S be a bit with P(S = 1) = q/(1+q), and G geometric, P(G ≥ j) = q^j. Then X = G if S = 0, and
-X = −1 − G if S = 1, has the law DLap(t). The digits of G = H·2^k + M are independent (PROOF.md), and
+For q = e^(−1/t) let S be a bit with P(S = 1) = q/(1+q), and G geometric, P(G ≥ j) = q^j. Then X = G
+if S = 0, and X = −1 − G if S = 1, has the law DLap(t). The digits of G = H·2^k + M are independent
+(PROOF.md), and
 
     S and H    the top, P(H ≥ h) = Q^h with Q = e^(−2^k/t)
-    M < 2^k    P(M = m) ∝ q^m: uniform with a probability p, and else an excess, P(M = m) ∝ q^m − q^(2^k − 1)
+    M < 2^k    P(M = m) ∝ q^m: uniform with a probability p, and else an excess, P(M = m) ∝ q^m −
+               q^(2^k − 1)
 
-The list has one number for each top with a uniform M, then one for each value of the high bits of an excess whose s low
-bits are uniform, and a last one for an excess whose low bits are not. The top of an excess is drawn anew.
+The list has one number for each top with a uniform M, then one for each value of the high bits of
+an excess whose s low bits are uniform, and a last one for an excess whose low bits are not. The top
+of an excess is drawn anew.
 
-A number is drawn by inversion: V uniform on (0,1) is an infinite string of bits. Each top has for itself as many of the
-2¹⁶ cells of V as its chance fills, so that 16 bits of V decide almost always. All numbers share the last cells: there
-48 more bits are compared with the edges, and where these are the edge's own, `coin.decide` reads on. Edges are exact
-floors, from integers with a bound of their error, and from balls where that leaves a doubt. There is no float.
+A number is drawn by inversion: V uniform on (0,1) is an infinite string of bits. Each top has for
+itself as many of the 2¹⁶ cells of V as its chance fills, so that 16 bits of V decide almost always.
+All numbers share the last cells: there 48 more bits are compared with the edges, and where these
+are the edge's own, `coin.decide` reads on. Edges are exact floors, from integers with a bound of
+their error, and from balls where that leaves a doubt. There is no float.
 """
 
 from __future__ import annotations
@@ -41,13 +45,16 @@ _FIXED = 128
 """Fraction bits of the numbers that give the edges."""
 
 _SLACK = 2**21
-"""How far below the exact edge a number in fixed point may be, in units of 2⁻¹²⁸: see `_combined`."""
+"""How far below the exact edge a number in fixed point may be, in units of 2⁻¹²⁸: see `_combined`.
+"""
 
 _ROW, _SIDE = 32, 2 * _FIXED // 8
 """How many numbers stand side by side in one integer, and the bytes of each."""
 
 _TAIL = 12
-"""The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance below 2·e^(−12)."""
+"""The list of tops ends where H reaches 12·T: few draws go beyond it, with a chance below
+2·e^(−12).
+"""
 
 More = Callable[[], int]
 Words = NDArray[np.uint64]
@@ -89,7 +96,9 @@ class Digits:
     cells: list[int]
     """Of the tops 1, 2, …, 2N − 1: how many cells they and those before them have alone."""
     edges: list[int]
-    """⌊2⁶⁴·F⌋ for each edge F of the cells that are shared, rising: a number is how many edges are at or below V."""
+    """⌊2⁶⁴·F⌋ for each edge F of the cells that are shared, rising: a number is how many edges are
+    at or below V.
+    """
     formula: Callable[[int], arb]
     """The edge F of an index."""
     coins: dict[int, tuple[_Coin, _Coin]]
@@ -123,7 +132,9 @@ class Digits:
         return number
 
     def top(self, number: int, more: More) -> int:
-        """What a top puts into X: where S is 1, the bits below it are inverted; at the ends H goes on by a new one."""
+        """What a top puts into X: where S is 1, the bits below it are inverted; at the ends H goes
+        on by a new one.
+        """
         value = number - self.half
         if abs(value) == self.half:
             further = _geometric(self.new_top(more)) >> self.lower
@@ -142,8 +153,9 @@ class Digits:
     def _low_excess(self, more: More) -> int:
         """A number u < 2^s with chances ∝ q^u − q^(2^s − 1).
 
-        Of u < 2m, the lower half has the chances q^u − q^(m−1), and a constant beside these; the upper half has
-        q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin tells its half, and the rest is such a number.
+        Of u < 2m, the lower half has the chances q^u − q^(m−1), and a constant beside these; the
+        upper half has q^m·(q^(u−m) − q^(m−1)). So u is uniform below m, or a coin tells its half,
+        and the rest is such a number.
         """
         value = 0
         for bits in range(self.low - 1, 0, -1):
@@ -170,7 +182,9 @@ def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
     half = 1 << bits
 
     def constant() -> arb:
-        excess = _missing(2 * half / scale) / _missing(1 / scale) - 2 * half * _power((2 * half - 1) / scale)
+        excess = _missing(2 * half / scale) / _missing(1 / scale) - 2 * half * _power(
+            (2 * half - 1) / scale
+        )
         return half * _power((half - 1) / scale) * _missing(half / scale) / excess
 
     return _coin(constant), _coin(logistic(-half / scale))  # type: ignore[arg-type]
@@ -178,14 +192,17 @@ def _halves(scale: Fraction, bits: int) -> tuple[_Coin, _Coin]:
 
 @lru_cache(maxsize=64)
 def digits(scale: Fraction, top_bits: int, high_bits: int) -> Digits:
-    """The numbers of tops with a scale T ≤ 2^top_bits, and of excesses with at most so many high bits."""
+    """The numbers of tops with a scale T ≤ 2^top_bits, and of excesses with at most so many high
+    bits.
+    """
     reach = scale / 2**top_bits
     lower = max(0, -(-reach.numerator // reach.denominator) - 1).bit_length()
     rate = 2**lower / scale
     half = -(-_TAIL * rate.denominator // rate.numerator)
     low = max(0, lower - high_bits)
     edges, formula = _edges(scale, half, lower, low)
-    # less than the chance of a top: so each keeps a part of the shared cells, and no two edges there are the same
+    # less than the chance of a top: so each keeps a part of the shared cells, and no two edges
+    # there are the same
     cells = (np.diff(edges[: 2 * half]) - np.uint64(1) >> np.uint64(REST)).cumsum()
     moved = np.zeros_like(edges)
     moved[0], moved[1 : 2 * half] = cells[-1], cells[-1] - cells
@@ -204,9 +221,9 @@ def digits(scale: Fraction, top_bits: int, high_bits: int) -> Digits:
 def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[Words, Callable[[int], arb]]:
     """⌊2⁶⁴·F⌋ for each edge F between two numbers, and the formula of an index.
 
-    These are p·q/(1+q)·Q^m for m = N−1, …, 0, and p·(1 − Q^h/(1+q)) for h = 1, …, N. If k > 0, there follows for each
-    value l of the high bits p·(n−l)/n + Σ_{i<l} w_i: w_i is the chance of high bits i and uniform low bits, of which
-    p/n belongs to a uniform M.
+    These are p·q/(1+q)·Q^m for m = N−1, …, 0, and p·(1 − Q^h/(1+q)) for h = 1, …, N. If k > 0,
+    there follows for each value l of the high bits p·(n−l)/n + Σ_{i<l} w_i: w_i is the chance of
+    high bits i and uniform low bits, of which p/n belongs to a uniform M.
     """
     unit, base = 1 / scale, 1 << lower - low
     rate, step = 2**lower * unit, 2**low * unit
@@ -221,16 +238,26 @@ def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[Words, Cal
         if index < 2 * half:
             return uniform(lower) * (1 - _power((index - half + 1) * rate) / (1 + _power(unit)))
         high = index - 2 * half
-        return uniform(lower) * (base - high) / base + uniform(low) * _missing(high * step) / _missing(step)
+        return uniform(lower) * (base - high) / base + uniform(low) * _missing(
+            high * step
+        ) / _missing(step)
 
-    part, first = threshold(lambda: uniform(lower), _FIXED), threshold(lambda: formula(half - 1), _FIXED)
+    part, first = (
+        threshold(lambda: uniform(lower), _FIXED),
+        threshold(lambda: formula(half - 1), _FIXED),
+    )
     tops = _rows(rate, half + 1)
-    lows = [_combined(0, 0, first, *tops)[half - 1 :: -1], _combined(part, 0, first - part, *tops)[1 : half + 1]]
+    lows = [
+        _combined(0, 0, first, *tops)[half - 1 :: -1],
+        _combined(part, 0, first - part, *tops)[1 : half + 1],
+    ]
     if lower:
         # the geometric series: p·(n−l)/n + c − c·e^(−l·2^s/t), where c, about T, is below 2⁷
         series = threshold(lambda: uniform(low) / _missing(step) / 2**7, _FIXED) << 7
         count = base if low else base - 1
-        lows.append(_combined(part + series, -(part >> lower - low), -series, *_rows(step, count))[:count])
+        lows.append(
+            _combined(part + series, -(part >> lower - low), -series, *_rows(step, count))[:count]
+        )
     return _floors(np.concatenate(lows), formula), formula
 
 
@@ -243,16 +270,19 @@ def _floors(lows: Words, formula: Callable[[int], arb]) -> Words:
 
 
 def _combined(constant: int, slope: int, factor: int, row: int, steps: list[int]) -> Words:
-    """constant + slope·m + factor·e^(−rate·m) for m = 0, 1, …, in fixed point: a low and a high word of each.
+    """constant + slope·m + factor·e^(−rate·m) for m = 0, 1, …, in fixed point: a low and a high
+    word of each.
 
-    With a constant 2²⁰ units are taken away, so that none is above the exact number (PROOF.md, section 6). Each product
-    is that of 32 numbers m, which stand side by side in one integer.
+    With a constant 2²⁰ units are taken away, so that none is above the exact number (PROOF.md,
+    section 6). Each product is that of 32 numbers m, which stand side by side in one integer.
     """
     lift = (constant << _FIXED) - (_SLACK << _FIXED - 1 if constant else 0)
     line, rise = lift * _ONES + (slope << _FIXED) * _RAMP, (_ROW * slope << _FIXED) * _ONES
     rows = []
     for step in steps:
-        rows.append((line + (factor * step >> _FIXED) * row & _ALL).to_bytes(_ROW * _SIDE, "little"))
+        rows.append(
+            (line + (factor * step >> _FIXED) * row & _ALL).to_bytes(_ROW * _SIDE, "little")
+        )
         line += rise
     return np.frombuffer(b"".join(rows), "<u8").reshape(-1, _SIDE // 8)[:, -2:]
 
@@ -282,7 +312,13 @@ def _powers(rate: Fraction, count: int) -> list[int]:
 
 
 def _side_by_side(numbers: Iterable[int]) -> int:
-    return int.from_bytes(b"".join(number.to_bytes(_SIDE, "little") for number in numbers), "little")
+    return int.from_bytes(
+        b"".join(number.to_bytes(_SIDE, "little") for number in numbers), "little"
+    )
 
 
-_ONES, _RAMP, _ALL = _side_by_side([1] * _ROW), _side_by_side(range(_ROW)), (1 << 8 * _ROW * _SIDE) - 1
+_ONES, _RAMP, _ALL = (
+    _side_by_side([1] * _ROW),
+    _side_by_side(range(_ROW)),
+    (1 << 8 * _ROW * _SIDE) - 1,
+)

@@ -1,18 +1,21 @@
-"""The only source of randomness: an AES-256-CTR keystream for each thread, keyed by the operating system.
+"""The only source of randomness: an AES-256-CTR keystream for each thread, keyed by the operating
+system.
 
-There is no seed, here or in any public signature. A stream is discarded in a forked child, gets a new key after 2³² AES
-blocks (64 GiB), and never leaves its thread, so no two draws share bits. If `os.urandom` fails, returns too few bytes
-or repeats itself, nothing is drawn and nothing can be released.
+There is no seed, here or in any public signature. A stream is discarded in a forked child, gets a
+new key after 2³² AES blocks (64 GiB), and never leaves its thread, so no two draws share bits. If
+`os.urandom` fails, returns too few bytes or repeats itself, nothing is drawn and nothing can be
+released.
 
-A fork is detected in three ways: by Python's hook, by the process id, and on Linux by a page that the kernel clears in
-the child (MADV_WIPEONFORK), which also detects a fork by C code into a pid namespace where the ids are equal. Other
-systems do not detect such a fork.
+A fork is detected in three ways: by Python's hook, by the process id, and on Linux by a page that
+the kernel clears in the child (MADV_WIPEONFORK), which also detects a fork by C code into a pid
+namespace where the ids are equal. Other systems do not detect such a fork.
 
-No word is stored between two calls: each call takes its bits from the cipher in one step, so that a signal handler that
-draws in the middle of a draw shares no bits with it.
+No word is stored between two calls: each call takes its bits from the cipher in one step, so that a
+signal handler that draws in the middle of a draw shares no bits with it.
 
-Samplers need two methods (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more` gives 64 further
-bits of one draw that is still undecided. Tests pass a scripted object with the same methods.
+Samplers need two methods (`Entropy`): `fill` gives the first 64 bits of many draws at once; `more`
+gives 64 further bits of one draw that is still undecided. Tests pass a scripted object with the
+same methods.
 
 This does not protect a process whose memory is read or copied (a cloned virtual machine).
 """
@@ -72,7 +75,9 @@ class Keystream:
         return int.from_bytes(self._encrypt(_ZEROS[:8]), "little")
 
     def _take(self, count: int) -> None:
-        """Count the next bytes, with a new key after a fork that Python did not detect or at the end of the key."""
+        """Count the next bytes, with a new key after a fork that Python did not detect or at the
+        end of the key.
+        """
         if not self._page[0] or self._pid != os.getpid() or self._left < count:
             self._rekey()
         self._left -= count
@@ -81,7 +86,9 @@ class Keystream:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         seed = _system_seed(_KEY_BYTES + _NONCE_BYTES)
-        encryptor = Cipher(algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:])).encryptor()
+        encryptor = Cipher(
+            algorithms.AES(seed[:_KEY_BYTES]), modes.CTR(seed[_KEY_BYTES:])
+        ).encryptor()
         self._encrypt, self._encrypt_into = encryptor.update, encryptor.update_into
         self._left = _BYTES_PER_KEY
         self._pid = os.getpid()
@@ -89,7 +96,9 @@ class Keystream:
 
 
 def _page_for_forks() -> mmap.mmap | bytearray:
-    """Memory whose first byte is 0 at first and, if the kernel supports it, again in every forked child."""
+    """Memory whose first byte is 0 at first and, if the kernel supports it, again in every forked
+    child.
+    """
     if sys.platform == "linux":
         with suppress(OSError, ValueError):  # kernels before 4.14 do not support it
             page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -111,12 +120,16 @@ def random_digits(words: int) -> str:
 
 
 def _system_seed(count: int) -> bytes:
-    """`count` bytes from the system, after two checks: none is missing, and they are never the same twice."""
-    global _last_seed  # noqa: PLW0603 - one for the process, inherited by its forks
+    """`count` bytes from the system, after two checks: none is missing, and they are never the same
+    twice.
+    """
+    global _last_seed  # noqa: PLW0603
     try:
         seed, second = os.urandom(count), os.urandom(count)
     except Exception as failure:
-        raise EngineFailed(f"the system gives no randomness ({type(failure).__name__}); nothing was drawn") from None
+        raise EngineFailed(
+            f"the system gives no randomness ({type(failure).__name__}); nothing was drawn"
+        ) from None
     mark = sha256(seed).digest()
     if len(seed) != count or len(second) != count:
         raise EngineFailed("the system gives too few random bytes; nothing was drawn")
@@ -128,7 +141,8 @@ def _system_seed(count: int) -> bytes:
 
 
 def _forget() -> None:
-    global _streams, _comparing  # a child continues neither the streams nor the threads of its parent
+    # a child continues neither the streams nor the threads of its parent
+    global _streams, _comparing
     _streams, _comparing = threading.local(), threading.RLock()
 
 

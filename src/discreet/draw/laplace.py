@@ -3,9 +3,10 @@
     Lap(λ):   density e^(−|x|/λ) / 2λ                            on the reals      [DMNS06]
     DLap(t):  P(k) = (1−q)/(1+q) · q^|k|  with q = e^(−1/t)     on the integers   [GRS12]
 
-The methods have the names and call forms of scipy.stats: `Laplace(2)` and `scipy.stats.laplace(scale=2)`
-can be exchanged, and so can `DiscreteLaplace(2)` and `scipy.stats.dlaplace(1/2)`. Floats are correctly
-rounded here, by ball arithmetic [Joh17]. Samples are exact: `draw.digits` draws one, `draw.vector` many.
+The methods have the names and call forms of scipy.stats: `Laplace(2)` and
+`scipy.stats.laplace(scale=2)` can be exchanged, and so can `DiscreteLaplace(2)` and
+`scipy.stats.dlaplace(1/2)`. Floats are correctly rounded here, by ball arithmetic [Joh17]. Samples
+are exact: `draw.digits` draws one, `draw.vector` many.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class _Symmetric:
     _ppf: Callable[[Fraction], Any]
 
     def ppf(self, q: Number | ArrayLike) -> Any:
-        """The smallest value whose cdf is at least q: −∞ for q = 0, ∞ for q = 1, NaN outside [0, 1]."""
+        """The smallest value whose cdf is at least q: −∞ for q = 0, ∞ for q = 1, NaN outside [0,
+        1].
+        """
         return _map(q, self._quantile, (math.nan, math.nan))
 
     def isf(self, q: Number | ArrayLike) -> Any:
@@ -121,7 +124,8 @@ class Laplace(_Symmetric):
     def sample(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Draws from Lap(scale), rounded to a grid of about scale/2²⁰, for plots.
 
-        Use `laplace_mechanism` to release an answer: adding these floats to a float would leak information.
+        Use `laplace_mechanism` to release an answer: adding these floats to a float would leak
+        information.
         """
         step = Fraction(2) ** (floor_log2(self.scale) - 20)
         return DiscreteLaplace(self.scale / step).sample(size) * float(step)
@@ -147,7 +151,8 @@ class Laplace(_Symmetric):
 
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplace(_Symmetric):
-    """The discrete Laplace distribution DLap(scale): P(k) = (1−q)/(1+q)·q^|k| on the integers, with q = e^(−1/scale).
+    """The discrete Laplace distribution DLap(scale): P(k) = (1−q)/(1+q)·q^|k| on the integers, with
+    q = e^(−1/scale).
 
     Its methods are called as those of `scipy.stats.dlaplace(1/scale)`. For one number, `ppf`, `isf`
     and `interval` give an int, which is exact for every scale; for an array they give floats.
@@ -213,7 +218,9 @@ class DiscreteLaplace(_Symmetric):
     def _logpmf(self, k: float) -> float:
         if k != math.floor(k):
             return -math.inf
-        return nearest(lambda: (1 / (2 * ball(self.scale))).tanh().log() - abs(int(k)) / ball(self.scale))
+        return nearest(
+            lambda: (1 / (2 * ball(self.scale))).tanh().log() - abs(int(k)) / ball(self.scale)
+        )
 
     def _tail(self, k: int) -> float:
         """P(X > k) = q^(k+1)/(1+q) for k ≥ 0, and 1 − q^(−k)/(1+q) for k < 0."""
@@ -222,9 +229,11 @@ class DiscreteLaplace(_Symmetric):
         return nearest(lambda: 1 - self._power(-k) / (1 + self._power(1)))
 
     def _ppf(self, q: Fraction) -> int:
-        """For q > ½ the smallest k with q₁^(k+1)/(1+q₁) ≤ 1−q, otherwise the smallest k with q₁^(−k)/(1+q₁) ≥ q.
+        """For q > ½ the smallest k with q₁^(k+1)/(1+q₁) ≤ 1−q, otherwise the smallest k with
+        q₁^(−k)/(1+q₁) ≥ q.
 
-        q₁ is e^(−1/t). Each comparison is between a transcendental and a rational number, which are never equal.
+        q₁ is e^(−1/t). Each comparison is between a transcendental and a rational number, which are
+        never equal.
         """
 
         def steps(tail: Fraction) -> arb:
@@ -240,7 +249,9 @@ class DiscreteLaplace(_Symmetric):
         return (-k / ball(self.scale)).exp()
 
 
-def _map(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None) -> Any:
+def _map(
+    values: Any, function: Callable[[Any], Any], ends: tuple[float, float] | None = None
+) -> Any:
     """The function of a number, or of each number in an array or list, as floats.
 
     NaN stays NaN, −∞ and ∞ give `ends`.
@@ -250,7 +261,9 @@ def _map(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] 
     if isinstance(values, int | float | Fraction):
         if values != values:  # noqa: PLR0124
             return math.nan
-        return ends[bool(values > 0)] if ends and values in (math.inf, -math.inf) else function(values)
+        return (
+            ends[bool(values > 0)] if ends and values in (math.inf, -math.inf) else function(values)
+        )
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         raise InvalidParameter(f"expected numbers, got {type(values).__name__} of {array.dtype}")
@@ -262,5 +275,7 @@ def _map(values: Any, function: Callable[[Any], Any], ends: tuple[float, float] 
 
 def _confidence(confidence: Fraction | float) -> Fraction:
     if not 0 <= confidence <= 1:
-        raise InvalidParameter(f"confidence must lie between 0 and 1, got {confidence}; write 95 % as 0.95")
+        raise InvalidParameter(
+            f"confidence must lie between 0 and 1, got {confidence}; write 95 % as 0.95"
+        )
     return Fraction(confidence)

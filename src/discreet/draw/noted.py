@@ -1,8 +1,9 @@
 """A list of the draws of a release, which a proof of the release is about.
 
-Inside `noting` every public sampler of this package notes its law and its parameter, and what it has drawn; a choice
-also its cells with their exponents, and a choice or a coin the random words that it took. This is the one place where
-a proof meets noise. A proof only listens: nothing here can replace a draw.
+Inside `noting` every public sampler of this package notes its law and its parameter, and what it
+has drawn; a choice also its cells with their exponents, and a choice or a coin the random words
+that it took. This is the one place where a proof meets noise. A proof only listens: nothing here
+can replace a draw.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 class Noted:
     law: Literal["laplace", "choice", "coin"]
     parameter: Any
-    """The scale of discrete Laplace noise, the unit of a choice's exponents, or the probability of a coin."""
+    """The scale of discrete Laplace noise, the unit of a choice's exponents, or the probability of
+    a coin.
+    """
     count: int
     drawn: NDArray[Any] = field(compare=False)
     """The noise, the chosen cells, or which coins fell heads; a copy, before the caller has it."""
@@ -48,7 +51,9 @@ def noting() -> Iterator[list[Noted]]:
 
 
 def in_order(mapping: Callable[..., Any]) -> Callable[..., Any]:
-    """How to map a function that draws: by `mapping`, which may use threads, or inside `noting` one by one."""
+    """How to map a function that draws: by `mapping`, which may use threads, or inside `noting` one
+    by one.
+    """
     return mapping if _notes.get() is None else map
 
 
@@ -85,5 +90,7 @@ def note(
     notes = _notes.get()
     if notes is not None:
         results = np.array([drawn], object) if isinstance(drawn, int) else drawn.copy()
-        words = np.concatenate(entropy.words) if isinstance(entropy, Heard) and entropy.words else None
+        words = (
+            np.concatenate(entropy.words) if isinstance(entropy, Heard) and entropy.words else None
+        )
         notes.append(Noted(law, parameter, results.size, results, runs, words))

@@ -1,13 +1,15 @@
-"""Exact draws in arrays: one look-up by 16 bits for almost every draw, and the edges of `draw.digits` for the others.
+"""Exact draws in arrays: one look-up by 16 bits for almost every draw, and the edges of
+`draw.digits` for the others.
 
-A block of draws reads 16 bits of V for each draw, looks the top up in a table of 2¹⁶ cells, and takes the exclusive or
-with uniform bits. Up to 2 % of the draws are in cells that several numbers share. These are settled together: 48 more
-bits of V find the number in a table of smaller parts, or by a search among the 64-bit edges where an edge divides the
-part, and one by one where even that is open. The draws that are an excess get their lower bits from the number, and a
-new top by 16 bits that were not used. All of it is integers: the law is that of the numbers, bit for bit.
+A block of draws reads 16 bits of V for each draw, looks the top up in a table of 2¹⁶ cells, and
+takes the exclusive or with uniform bits. Up to 2 % of the draws are in cells that several numbers
+share. These are settled together: 48 more bits of V find the number in a table of smaller parts, or
+by a search among the 64-bit edges where an edge divides the part, and one by one where even that is
+open. The draws that are an excess get their lower bits from the number, and a new top by 16 bits
+that were not used. All of it is integers: the law is that of the numbers, bit for bit.
 
-`add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing wraps, nothing in
-the data raises.
+`add` holds x + Z at the ends of int64: a function of x + Z alone, so it is post-processing; nothing
+wraps, nothing in the data raises.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ Fields = NDArray[np.uint16]
 Indices = NDArray[np.intp]
 
 BLOCK = 2**20
-"""Draws whose shared cells are settled together: in smaller blocks Python's part of the time is noticed."""
+"""Draws whose shared cells are settled together: in smaller blocks Python's part of the time is
+noticed.
+"""
 
 PART = 2**15
 """Draws per look-up: 1 MB with the indices and the table, which stays in the cache of a core."""
@@ -45,12 +49,15 @@ _THREAD_SHARE = 2**18
 """A second thread is worth its start from this many draws on."""
 
 _BITS, _BITS_OF_FEW = (6, 10), (4, 6)
-"""Bits of the largest scale of a top, and high bits of an excess: in arrays, and in short arrays and for a draw alone.
-In arrays a draw is in a shared cell in up to 2 % of the cases, and its low bits are an excess in 2 of 100,000. The
-shorter list takes half the time to make, and a draw from it a little longer."""
+"""Bits of the largest scale of a top, and high bits of an excess: in arrays, and in short arrays
+and for a draw alone. In arrays a draw is in a shared cell in up to 2 % of the cases, and its low
+bits are an excess in 2 of 100,000. The shorter list takes half the time to make, and a draw from it
+a little longer."""
 
 _INT64_LIMIT = 50
-"""Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold Python integers."""
+"""Below a scale of 2⁵⁰ a draw beyond int64 has a probability below e^(−8191); above it arrays hold
+Python integers.
+"""
 
 _ALONE, _FEW = 32, 2**12
 """Up to so many draws are made one by one, and up to so many from the shorter list."""
@@ -87,8 +94,12 @@ def beyond_int64(scale: Fraction) -> bool:
     return scale.numerator >> _INT64_LIMIT >= scale.denominator
 
 
-def fill(out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None) -> None:
-    """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that pays."""
+def fill(
+    out: Integers, scale: Fraction, *, entropy: Entropy | None = None, threads: int | None = None
+) -> None:
+    """Overwrite the contiguous int64 array `out` with exact draws, on several threads where that
+    pays.
+    """
     _fill(out, scale, entropy, threads)
     note("laplace", scale, out)
 
@@ -119,7 +130,15 @@ def _fill_here(out: Integers, scale: Fraction, entropy: Entropy, part: int | Non
 
 def _narrowest(bits: int) -> type[np.integer[Any]]:
     """The smallest type of random integers with so many bits."""
-    return np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.int64
+    return (
+        np.uint8
+        if bits <= 8
+        else np.uint16
+        if bits <= 16
+        else np.uint32
+        if bits <= 32
+        else np.int64
+    )
 
 
 def _words(count: int, dtype: Any) -> int:
@@ -133,7 +152,9 @@ class _Table:
 
     whole: Digits
     cells: NDArray[np.signedinteger[Any]]
-    """The top of each of the 2¹⁶ cells, 0 if the cell is shared; of the narrowest type, for the cache's sake."""
+    """The top of each of the 2¹⁶ cells, 0 if the cell is shared; of the narrowest type, for the
+    cache's sake.
+    """
     shared: int
     """The first cell that is shared."""
     parts: NDArray[np.int16]
@@ -149,10 +170,13 @@ class _Table:
         positions, cells = self._look_up(out, entropy, size)
         positions, numbers, cells = self._settle(out, positions, cells, entropy)
         if positions.size:
-            out[positions] = self._excesses(numbers, out[positions], entropy) ^ self._new_tops(cells, entropy)
+            out[positions] = self._excesses(numbers, out[positions], entropy) ^ self._new_tops(
+                cells, entropy
+            )
 
     def _look_up(self, out: Integers, entropy: Entropy, size: int) -> tuple[Indices, Fields]:
-        """Overwrite `out` with tops and uniform bits; the positions of shared cells and the cells come back.
+        """Overwrite `out` with tops and uniform bits; the positions of shared cells and the cells
+        come back.
 
         These positions have the uniform bits and no top.
         """
@@ -168,7 +192,8 @@ class _Table:
                 tops, uniform = np.empty(part.size, narrow), np.empty(part.size, narrow)
             entropy.fill(words)
             np.copyto(part, fields)  # as indices, of which `part` has room for one each
-            self.cells.take(part, out=tops, mode="wrap")  # 16 bits are always an index, and wrap is the fastest mode
+            # 16 bits are always an index, and wrap is the fastest mode
+            self.cells.take(part, out=tops, mode="wrap")
             shared = (fields >= self.shared).nonzero()[0]
             cells.append(fields[shared])
             shared += start
@@ -183,7 +208,9 @@ class _Table:
     def _settle(
         self, out: Integers, positions: Indices, cells: Fields, entropy: Entropy
     ) -> tuple[Indices, Indices, Fields]:
-        """XOR the tops of shared cells to `out`; of excesses the positions, the numbers, and new cells come back."""
+        """XOR the tops of shared cells to `out`; of excesses the positions, the numbers, and new
+        cells come back.
+        """
         if positions.size == 0:
             return positions, positions, cells
         numbers, cells = self._numbers(cells, entropy)
@@ -201,7 +228,9 @@ class _Table:
         words = cells.astype(np.uint64) << REST | more.view(np.uint64) >> FIELD
         if cells.size < _FEW_SHARED:
             settled, edges = self.whole.settled, self.whole.edges
-            alone = [settled(bisect_right(edges, word), word, entropy.more) for word in words.tolist()]
+            alone = [
+                settled(bisect_right(edges, word), word, entropy.more) for word in words.tolist()
+            ]
             return np.array(alone, np.intp), more.astype(np.uint16)
         parts = words - (self.shared << REST) >> self.width
         numbers = self.parts.take(parts.view(np.int64)).astype(np.intp)
@@ -209,7 +238,9 @@ class _Table:
         words = words[divided]
         searched = np.searchsorted(self.edges, words, "right")
         for index in (self.edges[searched - 1] == words).nonzero()[0].tolist():
-            searched[index] = self.whole.settled(int(searched[index]), int(words[index]), entropy.more)
+            searched[index] = self.whole.settled(
+                int(searched[index]), int(words[index]), entropy.more
+            )
         numbers[divided] = searched
         return numbers, more.astype(np.uint16)
 
@@ -247,6 +278,9 @@ def _table(scale: Fraction, top_bits: int, high_bits: int) -> _Table:
     width = REST - FIELD + left.bit_length()
     starts = (edges - (shared << REST) >> width).astype(np.intp)
     # a number fills the parts from that of the edge before it up to that of the edge after it
-    parts = np.repeat(np.arange(values.size, dtype=np.int16), np.diff(starts, prepend=0, append=left << REST >> width))
+    parts = np.repeat(
+        np.arange(values.size, dtype=np.int16),
+        np.diff(starts, prepend=0, append=left << REST >> width),
+    )
     parts[starts] = -1
     return _Table(whole, cells, shared, parts, width, edges, values)

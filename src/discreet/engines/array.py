@@ -1,13 +1,14 @@
 """Exact integer answers from a column in memory: list, numpy, pandas, polars, Arrow.
 
-A value becomes an integer of the public grid, ⌊clamp(x)·2^(−e) + ½⌋, block by block in doubles: scaling by a power of
-two is exact, and so is the sum of a block of integers, which is below 2⁵³. Sums of blocks are Python integers: nothing
-overflows.
+A value becomes an integer of the public grid, ⌊clamp(x)·2^(−e) + ½⌋, block by block in doubles:
+scaling by a power of two is exact, and so is the sum of a block of integers, which is below 2⁵³.
+Sums of blocks are Python integers: nothing overflows.
 
-No data raises, warns or is shown. NaN, None and anything that is not a number are missing; ±inf is clamped; −0.0 is 0.
-In a list or an array of objects, a text with a decimal number is that number (`patterns`), and any other is missing.
-Whether a column holds integers, and whether its values can be missing, depends on its type; a list has no type: its
-grid is for real numbers, and any value can be missing.
+No data raises, warns or is shown. NaN, None and anything that is not a number are missing; ±inf is
+clamped; −0.0 is 0. In a list or an array of objects, a text with a decimal number is that number
+(`patterns`), and any other is missing. Whether a column holds integers, and whether its values can
+be missing, depends on its type; a list has no type: its grid is for real numbers, and any value can
+be missing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from discreet.errors import InvalidParameter
 from discreet.threads import cores, on_all_cores
 
 _BLOCK = 2**16
-"""Values per block: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit into int64."""
+"""Values per block: half a MiB of doubles stays in a core's cache, and 2¹⁶ squares below 2⁴⁷ fit
+into int64.
+"""
 
 _THREAD_SHARE = 2**20
 """A second thread pays off from this many values on."""
@@ -63,7 +66,9 @@ class Column:
 
     @property
     def typed(self) -> bool:
-        """Whether the column has a type, so that all its values are numbers of that type or missing."""
+        """Whether the column has a type, so that all its values are numbers of that type or
+        missing.
+        """
         return self.counted is None
 
     def shares(self) -> Column:
@@ -87,7 +92,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """The number of values in each bin [edge, next edge) of a column in memory; the outer bins are unbounded."""
+    """The number of values in each bin [edge, next edge) of a column in memory; the outer bins are
+    unbounded.
+    """
 
     edges: Reals
     missing: int | None
@@ -115,17 +122,21 @@ def column(data: Any) -> Column:
     return data if type(data) is Column else safely(data, _column)
 
 
-def safely(data: Any, work: Callable[[Any], Value], refusal: InvalidParameter | None = None) -> Value:
-    """The result of `work` on the data; any error but a refusal is dropped, as its words may quote a value.
+def safely(
+    data: Any, work: Callable[[Any], Value], refusal: InvalidParameter | None = None
+) -> Value:
+    """The result of `work` on the data; any error but a refusal is dropped, as its words may quote
+    a value.
 
-    Containers and items may run code of their own here, before any spend; what `work` returns must run none.
+    Containers and items may run code of their own here, before any spend; what `work` returns must
+    run none.
     """
     try:
         with np.errstate(all="ignore"):  # a warning would reveal a value
             return work(data)
     except (InvalidParameter, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: S110 - no `__context__` may hold the error of a container
+    except BaseException:  # noqa: S110
         pass
     raise refusal or _refused(data)
 
@@ -145,29 +156,42 @@ def _column(data: Any) -> Column:
 
 def _of_numbers(array: NDArray[Any], kind: str, *, nullable: bool = False) -> Column:
     """A column of this kind: "b", "i", "u", "f", or "O" for items of any type."""
-    array = np.asarray(array)  # without a subclass, whose code would run in every calculation, after the spend
+    # without a subclass, whose code would run in every calculation, after the spend
+    array = np.asarray(array)
     if array.ndim != 1:
-        raise InvalidParameter(f"the data must be one column of values, got {array.ndim} dimensions")
+        raise InvalidParameter(
+            f"the data must be one column of values, got {array.ndim} dimensions"
+        )
     if kind not in "biufO":
         hint = "; count the days since a public date, or use keys=" if kind == "M" else ""
-        raise InvalidParameter(f"the data must be numbers, got a column of {type_name(array)}{hint}")
+        raise InvalidParameter(
+            f"the data must be numbers, got a column of {type_name(array)}{hint}"
+        )
     if kind == "O":
         items = array.tolist()
         values = np.array([_number(item) for item in items], np.float64)
         kinds = [type(item) for item in items]  # `isinstance` would call code of the item
         truths = np.array([issubclass(kind, bool | np.bool_) for kind in kinds], np.bool_)
         texts = np.array(
-            [issubclass(kind, str) and _is_text(item) for item, kind in zip(items, kinds, strict=True)], bool
+            [
+                issubclass(kind, str) and _is_text(item)
+                for item, kind in zip(items, kinds, strict=True)
+            ],
+            bool,
         )
         false = truths & (values == 0)
         counted = ~false & (texts | ~np.isnan(values) | _dates(items, kinds))
         return Column(values=values, whole=False, truth=False, nullable=True, counted=counted)
     values = array.astype(np.float64) if array.dtype == object else array  # None becomes NaN
-    return Column(values=values, whole=kind in "biu", truth=kind == "b", nullable=nullable or kind == "f")
+    return Column(
+        values=values, whole=kind in "biu", truth=kind == "b", nullable=nullable or kind == "f"
+    )
 
 
 def type_name(array: NDArray[Any]) -> str:
-    """The type of an array in a refusal, without a length, which would be that of the longest value."""
+    """The type of an array in a refusal, without a length, which would be that of the longest
+    value.
+    """
     return _WORDS.get(array.dtype.kind, array.dtype.name)
 
 
@@ -181,7 +205,10 @@ def _is_text(item: str) -> bool:
 
 def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:
     """Which items are dates, times or UUIDs that are not missing."""
-    dates = np.array([issubclass(kind, date | np.datetime64) or kind.__name__ == "UUID" for kind in kinds], np.bool_)
+    dates = np.array(
+        [issubclass(kind, date | np.datetime64) or kind.__name__ == "UUID" for kind in kinds],
+        np.bool_,
+    )
     if dates.any():
         from discreet.engines.frames import text_of
 
@@ -190,7 +217,9 @@ def _dates(items: list[Any], kinds: list[type]) -> NDArray[np.bool_]:
 
 
 def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[list[list[Any]]]:
-    """For each measure of a design, a list over its only group, or over its bins; see `base.Engine`."""
+    """For each measure of a design, a list over its only group, or over its bins; see
+    `base.Engine`.
+    """
     match measures:
         case (Rows(),):
             return count(data).map(lambda group: [group])
@@ -202,7 +231,9 @@ def fetch(data: Column, measures: tuple[Measure | Bins | Listed, ...]) -> Exact[
             indices = data.values[data.values >= 0]
             return Exact([np.bincount(indices, minlength=number)])  # type: ignore[list-item]
         case (Present(value), Total(), *squares):
-            return moments(data, value.grid, value.missing, squares=bool(squares)).map(lambda sums: [[n] for n in sums])
+            return moments(data, value.grid, value.missing, squares=bool(squares)).map(
+                lambda sums: [[n] for n in sums]
+            )
     raise TypeError("a column in memory has no such measures")
 
 
@@ -214,10 +245,13 @@ def count(data: Column) -> Exact[list[int]]:
     return Exact([(int(np.count_nonzero(data.values)) if data.truth else len(data)) - missing])
 
 
-def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool) -> Exact[tuple[int, ...]]:
+def moments(
+    data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
+) -> Exact[tuple[int, ...]]:
     """(n, Σa) or (n, Σa, Σa²) with a = x − lower in steps; squares need grids of at most 2²³ steps.
 
-    Missing values count as `missing`, or are dropped if that is None: n is then the number of the other values.
+    Missing values count as `missing`, or are dropped if that is None: n is then the number of the
+    other values.
     """
 
     def sums(values: NDArray[Any]) -> list[int]:
@@ -231,7 +265,9 @@ def moments(data: Column, grid: ValueGrid, missing: int | None, *, squares: bool
         return [size, total, squared] if squares else [size, total]
 
     share = max(1, -(-len(data) // max(1, min(cores(), len(data) // _THREAD_SHARE))))
-    parts = on_all_cores(sums, [data.values[start : start + share] for start in range(0, max(1, len(data)), share)])
+    parts = on_all_cores(
+        sums, [data.values[start : start + share] for start in range(0, max(1, len(data)), share)]
+    )
     return Exact(tuple(sum(part) for part in zip(*parts, strict=True)))
 
 
@@ -247,12 +283,21 @@ def binned(data: Column, request: Bins) -> Exact[NDArray[np.int64]]:
     edges, bins = request.edges, request.edges.size - 1
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / bins
-        # the rounding of an edge, and of a value's distance from the first edge, is far less than a bin
-        quick = request.even and width >= 16 * np.spacing(np.abs(edges).max()) and np.isfinite(1 / width)
+        # the rounding of an edge, and of a value's distance from the first edge, is far less than a
+        # bin
+        quick = (
+            request.even
+            and width >= 16 * np.spacing(np.abs(edges).max())
+            and np.isfinite(1 / width)
+        )
         cells = np.zeros(bins + 1, np.int64)  # and one for dropped values
         for start in range(0, len(data), max(_BLOCK, bins)):
             block = data.values[start : start + max(_BLOCK, bins)].astype(np.float64)
-            index = _even_bins(block, edges, 1 / width) if quick else np.searchsorted(edges[1:-1], block, side="right")
+            index = (
+                _even_bins(block, edges, 1 / width)
+                if quick
+                else np.searchsorted(edges[1:-1], block, side="right")
+            )
             nan = np.isnan(block)
             if nan.any():
                 index[nan] = bins if request.missing is None else request.missing
@@ -271,7 +316,8 @@ def _steps(
 ) -> Iterator[tuple[Reals, np.float64]]:
     """Blocks of a = ⌊clamp(x)/step + ½⌋ − lower as doubles that are integers, each with its sum.
 
-    Missing values are `missing`, or left out. The sum of integers in a block is below 2⁵³: exact in any order.
+    Missing values are `missing`, or left out. The sum of integers in a block is below 2⁵³: exact in
+    any order.
     """
     lower, upper, scale = float(grid.lower), float(grid.upper), 2.0**-grid.exponent
     work = np.empty(min(size, max(1, values.size)))
@@ -279,7 +325,8 @@ def _steps(
         source = values[start : start + size]
         block = work[: source.size]
         with np.errstate(all="ignore"):
-            np.multiply(source, scale, out=block, dtype=np.float64)  # not in shorter floats of the source
+            # not in shorter floats of the source
+            np.multiply(source, scale, out=block, dtype=np.float64)
             np.clip(block, lower, upper, out=block)
             np.add(block, 0.5, out=block)
             np.floor(block, out=block)
@@ -299,7 +346,8 @@ def _steps(
 def _even_bins(block: Reals, edges: Reals, per_unit: float) -> NDArray[np.int64]:
     """The same as a search among the edges, by a multiplication and a correction.
 
-    The error of the guess is less than a quarter of a bin plus rounding: at most one bin to either side.
+    The error of the guess is less than a quarter of a bin plus rounding: at most one bin to either
+    side.
     """
     last = edges.size - 2
     guess = np.subtract(block, edges[0])
@@ -326,7 +374,9 @@ def as_numpy(data: Any) -> NDArray[Any]:
 
 
 def _refused(data: Any) -> InvalidParameter:
-    return InvalidParameter(f"the data must be a list, an array or a column, got a {type(data).__name__}")
+    return InvalidParameter(
+        f"the data must be a list, an array or a column, got a {type(data).__name__}"
+    )
 
 
 def _series(data: Any) -> Column:
@@ -348,13 +398,19 @@ def _series(data: Any) -> Column:
 
 def _kind(name: str) -> str:
     """Numpy's letter for the name of a polars or Arrow type."""
-    kind = "f" if name.lower().startswith("decimal") else _LETTERS.get(name.lower().rstrip("0123456789"))
+    kind = (
+        "f"
+        if name.lower().startswith("decimal")
+        else _LETTERS.get(name.lower().rstrip("0123456789"))
+    )
     if kind is None:
-        raise InvalidParameter(f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}")
+        raise InvalidParameter(
+            f"the data must be numbers, got a column of {name.partition('(')[0].partition('<')[0]}"
+        )
     return kind
 
 
-def _number(item: Any) -> float:  # noqa: PLR0911 - one for each type
+def _number(item: Any) -> float:  # noqa: PLR0911
     """An item of a list as a float; NaN if it is not a number, and infinite if it is too large.
 
     A subclass of a number or a text counts as what it holds, whatever its methods do.
@@ -369,7 +425,9 @@ def _number(item: Any) -> float:  # noqa: PLR0911 - one for each type
             text = str.__str__(item)
             return float(text) if _NUMBER.fullmatch(text) else np.nan
         elif issubclass(kind, np.generic):
-            real = issubclass(kind, np.number | np.bool_) and not issubclass(kind, np.complexfloating | np.timedelta64)
+            real = issubclass(kind, np.number | np.bool_) and not issubclass(
+                kind, np.complexfloating | np.timedelta64
+            )
             return float(np.generic.astype(item, np.float64)) if real else np.nan
         elif not hasattr(kind, "as_integer_ratio"):
             return np.nan

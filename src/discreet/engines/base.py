@@ -1,10 +1,14 @@
-"""The protocol of engines: an engine turns a request for integers into one statement, and returns a secret.
+"""The protocol of engines: an engine turns a request for integers into one statement, and returns a
+secret.
 
-Only an engine reads rows. It has the schema of its source (names and types, never values), a version of its content,
-and `fetch`, which returns exact integers for each declared group. The same rows give the same integers on every engine.
+Only an engine reads rows. It has the schema of its source (names and types, never values), a
+version of its content, and `fetch`, which returns exact integers for each declared group. The same
+rows give the same integers on every engine.
 
-    a row's value on a grid   a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width]; missing if x is missing
-    a unit with many rows     at most max_rows of its rows count, chosen by a hash, in at most max_groups groups
+    a row's value on a grid   a = ⌊clamp(x)·2^(−e) + ½⌋ − lower, an integer in [0, width]; missing
+                              if x is missing
+    a unit with many rows     at most max_rows of its rows count, chosen by a hash, in at most
+                              max_groups groups
 
 A secret has the type `Exact`. Only `release.mechanism` opens it.
 """
@@ -39,17 +43,22 @@ from discreet.errors import (
 from discreet.parameters import quote
 
 MILLISECONDS = (
-    "its times are in milliseconds, which may be too large to be read; write the file again with microseconds, as "
-    'in frame.to_parquet("people.parquet", coerce_timestamps="us")'
+    "its times are in milliseconds, which may be too large to be read; write the file again with"
+    ' microseconds, as in frame.to_parquet("people.parquet", coerce_timestamps="us")'
 )
-"""Why a Parquet column is not read: DuckDB and Spark multiply by 1000, and fail if a time does not fit."""
+"""Why a Parquet column is not read: DuckDB and Spark multiply by 1000, and fail if a time does not
+fit.
+"""
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 
 class Exact(Generic[Value]):
-    """An exact answer. It prints as dots, and has no equality, order, hash or copy that could reveal it."""
+    """An exact answer.
+
+    It prints as dots, and has no equality, order, hash or copy that could reveal it.
+    """
 
     __slots__ = ("__secret",)
 
@@ -64,10 +73,15 @@ class Exact(Generic[Value]):
     def split(self: Exact[list[Other]], sizes: Sequence[int]) -> list[Exact[list[Other]]]:
         """The secret list cut into lists of these sizes, each a secret."""
         ends = accumulate(sizes)
-        return [self.map(itemgetter(slice(end - size, end))) for size, end in zip(sizes, ends, strict=True)]
+        return [
+            self.map(itemgetter(slice(end - size, end)))
+            for size, end in zip(sizes, ends, strict=True)
+        ]
 
     def reveal(self, of: Callable[[Value], Any] | None = None) -> Any:
-        """The exact answer, or a function of it; only `release.mechanism`, which adds the noise, calls this."""
+        """The exact answer, or a function of it; only `release.mechanism`, which adds the noise,
+        calls this.
+        """
         return self.__secret() if of is None else of(self.__secret())
 
     def __repr__(self) -> str:
@@ -84,7 +98,9 @@ class Exact(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """A number on a public grid; `missing` is the grid point of missing values, or None to drop them."""
+    """A number on a public grid; `missing` is the grid point of missing values, or None to drop
+    them.
+    """
 
     of: Expression
     grid: ValueGrid
@@ -93,7 +109,9 @@ class OnGrid:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The number of rows: all rows, or those where a condition is true, or where an expression is not missing."""
+    """The number of rows: all rows, or those where a condition is true, or where an expression is
+    not missing.
+    """
 
     of: Expression | None = None
 
@@ -138,7 +156,9 @@ Measure: TypeAlias = Rows | Units | Total | Squares | Present | Cells | Product
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Integers to fetch, for each combination of declared keys, in declared order (the last group varies fastest)."""
+    """Integers to fetch, for each combination of declared keys, in declared order (the last group
+    varies fastest).
+    """
 
     measures: tuple[Measure, ...]
     groups: tuple[Group, ...] = ()
@@ -148,29 +168,35 @@ class Request:
     max_rows: int | None = None
     max_groups: int | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
-    """Sets of groups, by increasing indices: integers are then for the combinations of each set, set after set."""
+    """Sets of groups, by increasing indices: integers are then for the combinations of each set,
+    set after set.
+    """
 
 
 class Engine(Protocol):
     """The access to the rows of a source."""
 
     chosen: str
-    """What chooses the rows of the source by their content, so that their number tells about them; "" if it is nothing:
-    a table as it is, a Parquet file or a frame. See `release.public_size`."""
+    """What chooses the rows of the source by their content, so that their number tells about them;
+    "" if it is nothing: a table as it is, a Parquet file or a frame. See `release.public_size`."""
 
     def schema(self) -> Schema:
         """Names and types of the columns; no value is read."""
 
     def version(self, salt: str = "") -> str:
-        """A text that changes with the content of the declared columns, and with the salt; it checks as `check` does.
+        """A text that changes with the content of the declared columns, and with the salt; it
+        checks as `check` does.
 
-        One scan adds up a hash of each row, in any order. Two contents that nobody has chosen for it differ in their
-        version, except with a probability of 2⁻⁶⁴ or so. Who may write rows and knows the salt could choose contents
-        that agree: then a repeated question stays free although the rows have changed.
+        One scan adds up a hash of each row, in any order. Two contents that nobody has chosen for
+        it differ in their version, except with a probability of 2⁻⁶⁴ or so. Who may write rows and
+        knows the salt could choose contents that agree: then a repeated question stays free
+        although the rows have changed.
         """
 
     def check(self) -> None:
-        """Refuse a source whose declared columns have other types or rights than when it was opened."""
+        """Refuse a source whose declared columns have other types or rights than when it was
+        opened.
+        """
 
     def probe(self) -> None:
         """The same, without waiting for a statement that runs."""
@@ -179,13 +205,19 @@ class Engine(Protocol):
         """The number of units."""
 
     def discover(self, column: Column, unit: str | None, limit: int) -> Exact[dict[str | int, int]]:
-        """The number of units that have each key in the data, at most `limit` keys a unit; NULL is not a key."""
+        """The number of units that have each key in the data, at most `limit` keys a unit; NULL is
+        not a key.
+        """
 
     def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
-        """The number of units by the smallest limit on rows that they are within; units beyond all limits come last."""
+        """The number of units by the smallest limit on rows that they are within; units beyond all
+        limits come last.
+        """
 
     def fetch(self, request: Request) -> Exact[list[list[Any]]]:
-        """For each measure, a list of Python integers (of int64 arrays for `Cells`) over all groups."""
+        """For each measure, a list of Python integers (of int64 arrays for `Cells`) over all
+        groups.
+        """
 
 
 def without_zone(moment: datetime) -> datetime:
@@ -202,14 +234,21 @@ def refuse_changed(before: Schema, now: Schema) -> None:
     """Refuse a source in which a column has another type than before, or is gone."""
     for name, column in before.items():
         if name not in now:
-            raise SourceChanged(f"the column {quote(name)} is gone since the study was opened; {REOPEN}")
+            raise SourceChanged(
+                f"the column {quote(name)} is gone since the study was opened; {REOPEN}"
+            )
         if now[name] != column:
             was, is_ = column.described, now[name].described
-            raise SourceChanged(f"the column {quote(name)} was {was} when the study was opened, and is {is_}; {REOPEN}")
+            raise SourceChanged(
+                f"the column {quote(name)} was {was} when the study was opened, and is {is_};"
+                f" {REOPEN}"
+            )
 
 
 REOPEN = "open the study again"
-OTHER_ROWS = f"another rule decides which rows the source has than when the study was opened; {REOPEN}"
+OTHER_ROWS = (
+    f"another rule decides which rows the source has than when the study was opened; {REOPEN}"
+)
 
 LINES = "a line that cannot be read is left out"
 PART_OF_FOLDER = "the source is a part of a folder, chosen by the value in its name"
@@ -226,7 +265,8 @@ def by_filter(what: str) -> str:
 
 
 def is_part_of_folder(path: str) -> bool:
-    """Whether a path names some of the folders of a table that is split by a value, as in people/year=2024.
+    """Whether a path names some of the folders of a table that is split by a value, as in
+    people/year=2024.
 
     >>> is_part_of_folder("people/year=2024/a.parquet"), is_part_of_folder("people/*.parquet")
     (True, False)
@@ -244,14 +284,17 @@ def _folders_of_values(path: str) -> set[str]:
 
 
 def refuse_twice(files: Iterable[Path]) -> None:
-    """Refuse a file that would be read twice, by a link or by two paths: each of its rows would count twice."""
+    """Refuse a file that would be read twice, by a link or by two paths: each of its rows would
+    count twice.
+    """
     known: dict[tuple[int, int], Path] = {}
     for file in files:
         stat = file.stat()
         other = known.setdefault((stat.st_dev, stat.st_ino), file)
         if other is not file:
             raise InvalidParameter(
-                f"a file must be in the source once, and {other.name} and {file.name} are the same file: take one away"
+                f"a file must be in the source once, and {other.name} and {file.name} are the same"
+                " file: take one away"
             )
 
 
@@ -261,7 +304,8 @@ def refuse_unread(unread: Mapping[str, str], columns: Sequence[str]) -> None:
     for name, reason in unread.items():
         if name.lower() in names_in_use:
             raise SourceUnusable(
-                f"the column {quote(name)} exists, and must be a number, text, date or truth value: {reason}"
+                f"the column {quote(name)} exists, and must be a number, text, date or truth value:"
+                f" {reason}"
             )
 
 
@@ -269,11 +313,15 @@ def refuse_columnless(name: str, columns: Sequence[str], unread: Mapping[str, st
     """Refuse a source that has no column that can be used."""
     if not columns:
         reasons = "; ".join(f"{quote(column)}: {reason}" for column, reason in unread.items())
-        raise SourceUnusable(f"{name} must have a column that can be read{f'; {reasons}' if reasons else ''}")
+        raise SourceUnusable(
+            f"{name} must have a column that can be read{f'; {reasons}' if reasons else ''}"
+        )
 
 
 class Failure(NamedTuple):
-    """What a failure of an engine is called: a sentence, and the code of the engine or of the system."""
+    """What a failure of an engine is called: a sentence, and the code of the engine or of the
+    system.
+    """
 
     sentence: str
     code: str = ""
@@ -286,13 +334,18 @@ class Late(Exception):
 
 def late(seconds: float, code: str = "") -> Failure:
     """The failure of a statement that takes longer than the time limit."""
-    words = f"the source did not answer within {seconds:g} s, the time limit of a question: ask for less, or raise "
+    words = (
+        f"the source did not answer within {seconds:g} s, the time limit of a question: ask for"
+        " less, or raise "
+    )
     return Failure(f"{words}time_limit", code, OutOfTime)
 
 
 @contextmanager
 def limited(seconds: float, stop: Callable[[], object]) -> Iterator[None]:
-    """Within the block a statement runs; when its time is over `stop` is called until it ends, and it is `Late`."""
+    """Within the block a statement runs; when its time is over `stop` is called until it ends, and
+    it is `Late`.
+    """
     ended, is_late = threading.Event(), False
 
     def watch() -> None:
@@ -348,9 +401,14 @@ def guarded(
 
 
 def of_system(error: Exception) -> Failure | None:
-    """What an error of the operating system means: a file that is gone, may not be read, or cannot be read."""
+    """What an error of the operating system means: a file that is gone, may not be read, or cannot
+    be read.
+    """
     if isinstance(error, MemoryError):
-        return Failure("there is too little memory for the statement: ask for fewer groups", errno_code(errno.ENOMEM))
+        return Failure(
+            "there is too little memory for the statement: ask for fewer groups",
+            errno_code(errno.ENOMEM),
+        )
     if not isinstance(error, OSError) or not error.errno:
         return None
     file = Path(error.filename).name if isinstance(error.filename, str) else "a file of the source"

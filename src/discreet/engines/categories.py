@@ -1,10 +1,13 @@
-"""Categories of a column in memory: the index of each value among declared keys, for any type of column.
+"""Categories of a column in memory: the index of each value among declared keys, for any type of
+column.
 
-A column of numbers, truth values or dates is compared in its own type. A column of texts, or of items of any type (a
-list, an array of objects, a pandas category), is read in the kind of the keys, as in a study: its items become the
-texts that a file would have for them (`frames`), and a text may spell a number, a date or a truth value.
+A column of numbers, truth values or dates is compared in its own type. A column of texts, or of
+items of any type (a list, an array of objects, a pandas category), is read in the kind of the keys,
+as in a study: its items become the texts that a file would have for them (`frames`), and a text may
+spell a number, a date or a truth value.
 
-No data raises or is shown. Whether a value can be missing, or in no category, depends on types and keys alone.
+No data raises or is shown. Whether a value can be missing, or in no category, depends on types and
+keys alone.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from discreet.parameters import quote
 
 _NUMBER = re.compile(NUMBER_PATTERN)
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - dates here have no zone
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _TABLE = 2**20
 """Integer keys within a smaller range are looked up in a table."""
 _NONE = -1
@@ -48,7 +51,8 @@ _CALENDAR = 2**14
 
 
 def placed(data: Any, keys: Keys, *, other: bool = False, missing: Key | None = None) -> Column:
-    """The index of each value among the keys; with `other`, values that are not keys have the index after the last.
+    """The index of each value among the keys; with `other`, values that are not keys have the index
+    after the last.
 
     A missing value is in no category, or counts as `other`, or as the key `missing`.
     """
@@ -64,19 +68,29 @@ def placed(data: Any, keys: Keys, *, other: bool = False, missing: Key | None = 
     return Column(values=indices, whole=True, truth=False, nullable=not covered)
 
 
-def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
-    """The column as a `Column` of numbers or truth values, or as an Arrow array of texts, days or times."""
+def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912
+    """The column as a `Column` of numbers or truth values, or as an Arrow array of texts, days or
+    times.
+    """
     module = type(data).__module__.partition(".")[0]
     if module == "pyarrow" and hasattr(data, "type"):
         return _of_arrow(data)
     if module == "polars" and hasattr(data, "dtype"):
-        return _of_arrow(data.to_arrow()) if str(data.dtype) != "Object" else texts_of(data.to_list())
+        return (
+            _of_arrow(data.to_arrow()) if str(data.dtype) != "Object" else texts_of(data.to_list())
+        )
     if module == "pandas" and hasattr(data, "dtype"):
         if data.dtype.kind in NUMBERS:
             return array.column(data)
         if data.dtype.kind not in "OMU" and not hasattr(data.dtype, "categories"):
             raise _refused(data.dtype.name)
-        values = of_pandas(data if hasattr(data, "iloc") else data.to_series() if hasattr(data, "to_series") else data)
+        values = of_pandas(
+            data
+            if hasattr(data, "iloc")
+            else data.to_series()
+            if hasattr(data, "to_series")
+            else data
+        )
         if values is None:
             raise _refused(data.dtype.name)
         return _of_arrow(values)
@@ -90,7 +104,9 @@ def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
         return _cells(np.asarray(data.to_numpy()))
     plain = data if isinstance(data, np.ndarray) else array.as_numpy(data)
     if plain.ndim != 1:
-        raise InvalidParameter(f"the data must be one column of values, got {plain.ndim} dimensions")
+        raise InvalidParameter(
+            f"the data must be one column of values, got {plain.ndim} dimensions"
+        )
     match plain.dtype.kind:
         case "M":
             return _of_arrow(pa.array(_in_arrow_unit(plain)))
@@ -102,7 +118,9 @@ def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
 
 
 def _in_arrow_unit(times: NDArray[Any]) -> NDArray[Any]:
-    """Times in a unit of Arrow; times beyond 2⁶³ seconds are clamped, because numpy overflows or raises."""
+    """Times in a unit of Arrow; times beyond 2⁶³ seconds are clamped, because numpy overflows or
+    raises.
+    """
     unit, count = np.datetime_data(times.dtype)
     if unit in ("s", "ms", "us", "ns"):
         return times
@@ -124,13 +142,20 @@ def _of_arrow(values: Any) -> Any:
         return values
     if types.is_date(kind) or types.is_timestamp(kind):
         return values
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if (
+        types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+    ):
         return array.column(values)
     raise _refused(str(kind).partition("<")[0].partition("[")[0])
 
 
 def _refused(kind: str) -> InvalidParameter:
-    return InvalidParameter(f"the data must be texts, numbers, dates or truth values, got a column of {kind}")
+    return InvalidParameter(
+        f"the data must be texts, numbers, dates or truth values, got a column of {kind}"
+    )
 
 
 def _kind_of(cells: Any) -> Kind:
@@ -146,12 +171,15 @@ def _missing_index(missing: Key, kind: Kind, keys: Keys, other: bool) -> int:
         key = as_kind(missing, kind)
         if key in listed or other:
             return listed.index(key) if key in listed else len(listed)
-    raise InvalidParameter(f"missing must be one of the keys, got {quote(missing)}; add it to the keys")
+    raise InvalidParameter(
+        f"missing must be one of the keys, got {quote(missing)}; add it to the keys"
+    )
 
 
 def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDArray[np.int64]:
     if isinstance(cells, Column):
-        # Arrow and polars have doubles if a value is missing: no row may decide how another is compared
+        # Arrow and polars have doubles if a value is missing: no row may decide how another is
+        # compared
         values = cells.values.astype(np.float64, copy=False) if cells.nullable else cells.values
         absent = np.isnan(values) if values.dtype.kind == "f" else None
         indices = _among(values, [_as_type(key, values.dtype) for key in keys], rest)
@@ -166,7 +194,10 @@ def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDA
         encoded = compute.dictionary_encode(cells.cast(pa.large_binary()))
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
         index_of_key = {key: index for index, key in enumerate(keys)}
-        read = [_read(text, kind, index_of_key, rest, missing) for text in encoded.dictionary.to_pylist()]
+        read = [
+            _read(text, kind, index_of_key, rest, missing)
+            for text in encoded.dictionary.to_pylist()
+        ]
         codes = encoded.indices.fill_null(len(read)).to_numpy(zero_copy_only=False)
         index_of_text = np.array([*read, missing], np.int64)
         return index_of_text[codes]  # type: ignore[no-any-return]
@@ -176,7 +207,9 @@ def _indices(cells: Any, kind: Kind, keys: Keys, rest: int, missing: int) -> NDA
 
 
 def _read(raw: bytes, kind: Kind, index_of_key: dict[Key, int], rest: int, missing: int) -> int:
-    """The index of a text; a text that is not UTF-8, or cannot be read in the kind of the keys, is missing."""
+    """The index of a text; a text that is not UTF-8, or cannot be read in the kind of the keys, is
+    missing.
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -185,7 +218,11 @@ def _read(raw: bytes, kind: Kind, index_of_key: dict[Key, int], rest: int, missi
         return index_of_key.get(text, rest)
     if kind == "truth":
         word = text.strip(" ").lower()
-        return index_of_key.get(word in TRUE_WORDS, rest) if word in TRUE_WORDS + FALSE_WORDS else missing
+        return (
+            index_of_key.get(word in TRUE_WORDS, rest)
+            if word in TRUE_WORDS + FALSE_WORDS
+            else missing
+        )
     if kind == "number" and not _NUMBER.fullmatch(text):
         return missing
     with suppress(InvalidParameter, ValueError, OverflowError):
@@ -201,7 +238,10 @@ def _times(cells: Any) -> tuple[NDArray[np.int64], Fraction]:
         numbers, unit = plain.view(pa.int32()).cast(pa.int64()), Fraction(86_400 * 10**6)
     else:
         name = "ms" if types.is_date64(kind) else kind.unit
-        numbers, unit = plain.view(pa.int64()), Fraction(_MICROSECONDS[name]) if name != "ns" else Fraction(1, 1000)
+        numbers, unit = (
+            plain.view(pa.int64()),
+            (Fraction(_MICROSECONDS[name]) if name != "ns" else Fraction(1, 1000)),
+        )
     return numbers.fill_null(0).to_numpy(zero_copy_only=False), unit
 
 
@@ -231,7 +271,9 @@ def _among(values: NDArray[Any], keys: list[Any], rest: int) -> NDArray[np.int64
         within = (values >= increasing[0]) & (values <= increasing[-1])
         near = values[within]  # their distance to the first key fits into 64 bits
         first = np.array(increasing[0], near.dtype)
-        result[within] = table[near - first if near.dtype == np.uint64 else near.astype(np.int64) - int(first)]
+        result[within] = table[
+            near - first if near.dtype == np.uint64 else near.astype(np.int64) - int(first)
+        ]
         return result
     possible = np.array(increasing, np.float64 if values.dtype.kind == "f" else values.dtype)
     plain = values.astype(possible.dtype, copy=False)

@@ -1,9 +1,11 @@
-"""Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or changes how another cell is read.
+"""Frames and Arrow objects as Arrow tables in which no cell makes DuckDB fail, or changes how
+another cell is read.
 
-A pandas column of objects, or a category, has only the types of its items: it becomes a column of texts, which a policy
-may declare to be numbers, dates or truth values. These cells are missing: times with a zone that do not fit into
-microseconds, dates in milliseconds outside of the years 1 to 9999. Texts that are not valid UTF-8 are passed on as they
-are, because each statement takes them for missing.
+A pandas column of objects, or a category, has only the types of its items: it becomes a column of
+texts, which a policy may declare to be numbers, dates or truth values. These cells are missing:
+times with a zone that do not fit into microseconds, dates in milliseconds outside of the years 1 to
+9999. Texts that are not valid UTF-8 are passed on as they are, because each statement takes them
+for missing.
 
 Whether a column can be read depends on its type alone.
 """
@@ -32,7 +34,8 @@ _DIGITS = 38
 
 
 def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
-    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an error.
+    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an
+    error.
 
     Also returned are the types of the columns that cannot be read and are left out.
     """
@@ -48,15 +51,21 @@ def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
 
 
 def what_chose(source: Any) -> str:
-    """What chooses the rows of an object in memory, as in `Engine.chosen`: nothing for a frame, which has its rows."""
+    """What chooses the rows of an object in memory, as in `Engine.chosen`: nothing for a frame,
+    which has its rows.
+    """
     held = (
-        isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "iloc") or type(source).__name__ == "DataFrame"
+        isinstance(source, pa.Table | pa.RecordBatch)
+        or hasattr(source, "iloc")
+        or type(source).__name__ == "DataFrame"
     )
     return "" if held else by_filter(f"a {type(source).__name__}")
 
 
 def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
-    """The columns of a source: name, type, and values as an Arrow array, or None if Arrow does not have the type."""
+    """The columns of a source: name, type, and values as an Arrow array, or None if Arrow does not
+    have the type.
+    """
     module = type(source).__module__.partition(".")[0]
     if module == "pandas" and hasattr(source, "iloc") and source.ndim == 2:
         frame = source.copy()  # the frame may change later
@@ -66,7 +75,11 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
         return
     if module == "polars" and hasattr(source, "lazy"):
         for series in source.lazy().collect().get_columns():
-            yield series.name, str(series.dtype), _if_typed(methodcaller("to_arrow"), series.clear(), series)
+            yield (
+                series.name,
+                str(series.dtype),
+                _if_typed(methodcaller("to_arrow"), series.clear(), series),
+            )
         return
     if hasattr(source, "read_all"):
         source = source.read_all()
@@ -76,18 +89,22 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
         source = source.to_table()
     if not isinstance(source, pa.Table):
         raise InvalidParameter(
-            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a DuckDB relation, "
-            f"got a {type(source).__name__}"
+            "the source must be a path, a SELECT, a pandas or polars frame, an Arrow table or a"
+            f" DuckDB relation, got a {type(source).__name__}"
         )
     for field, values in zip(source.schema, source.columns, strict=True):
         yield field.name, str(field.type), values
 
 
 def of_pandas(series: Any) -> Any:
-    """A pandas column as an Arrow array; objects and categories, which have items of any type, become texts."""
+    """A pandas column as an Arrow array; objects and categories, which have items of any type,
+    become texts.
+    """
     kind = series.dtype
     if kind.kind == "O" and (
-        isinstance(kind, np.dtype) or hasattr(kind, "categories") or getattr(kind, "storage", "") == "python"
+        isinstance(kind, np.dtype)
+        or hasattr(kind, "categories")
+        or getattr(kind, "storage", "") == "python"
     ):
         return category_texts(series) if hasattr(kind, "categories") else texts_of(series.tolist())
     return _if_typed(pa.Array.from_pandas, series.iloc[:0], series)
@@ -96,7 +113,8 @@ def of_pandas(series: Any) -> Any:
 def texts_of(items: Sequence[object]) -> Any:
     """Items of any type as an Arrow array of texts; items without a text are missing.
 
-    Half a surrogate pair becomes bytes that are not UTF-8, like those of other sources: one takes no time of others.
+    Half a surrogate pair becomes bytes that are not UTF-8, like those of other sources: one takes
+    no time of others.
     """
     with np.errstate(all="ignore"):  # a warning would reveal an item
         texts = [item if type(item) is str else text_of(item) for item in items]
@@ -111,7 +129,9 @@ def category_texts(series: Any) -> Any:
 
 
 def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
-    """The series as an Arrow array, or None if Arrow does not have its type, which is tried without values."""
+    """The series as an Arrow array, or None if Arrow does not have its type, which is tried without
+    values.
+    """
     try:
         arrow(empty)
     except Exception:  # because of the type: there are no values
@@ -130,7 +150,7 @@ def text_of(item: object) -> str | None:
         return None
 
 
-def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
+def _written(item: Any) -> Any:  # noqa: PLR0911
     if isinstance(item, np.datetime64):  # NaT has no year in the range
         near = int(item.astype("datetime64[Y]").astype(np.int64)) in _YEARS
         return str(item.astype("datetime64[us]").item()) if near else None
@@ -138,7 +158,7 @@ def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
         item = float(item)
     elif isinstance(item, np.generic) and not isinstance(item, np.timedelta64):
         item = item.item()
-    if item != item:  # noqa: PLR0124 - NaN, NaT
+    if item != item:  # noqa: PLR0124
         return None
     match item:
         case str():
@@ -165,7 +185,9 @@ def _readable(values: Any) -> Any:
     if types.is_float16(kind):
         return values.cast(pa.float32())
     if types.is_date64(kind):
-        first, last = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
+        first, last = (
+            day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max)
+        )
         near = _between(values.cast(pa.int64()), first * _DAY, (last + 1) * _DAY - 1)
         return near.cast(pa.timestamp("ms")).cast(pa.date32(), safe=False)
     if types.is_timestamp(kind) and kind.tz is not None and kind.unit != "us":
@@ -196,24 +218,38 @@ def _is_encoded(kind: Any) -> bool:
 def _has_reader(kind: Any) -> bool:
     if types.is_decimal(kind):
         return bool(kind.bit_width <= 128 and 0 <= kind.scale <= kind.precision <= _DIGITS)
-    tests = ("boolean", "integer", "floating", "string", "large_string", "string_view", "date", "timestamp")
+    tests = (
+        "boolean",
+        "integer",
+        "floating",
+        "string",
+        "large_string",
+        "string_view",
+        "date",
+        "timestamp",
+    )
     return any(getattr(types, f"is_{test}")(kind) for test in tests) or kind == pa.uuid()
 
 
 def _within_precision(values: Any) -> Any:
-    """Decimals with the digits that their type allows; others, which Arrow does not check, are missing.
+    """Decimals with the digits that their type allows; others, which Arrow does not check, are
+    missing.
 
     DuckDB has no room for these, and would give the row the value of another row instead.
     """
     kind = values.type
     wide = values.cast(pa.decimal128(_DIGITS, kind.scale))
-    least, most = (pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), wide.type) for sign in (1, 0))
+    least, most = (
+        pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), wide.type) for sign in (1, 0)
+    )
     return _between(wide, least, most).cast(pa.decimal128(kind.precision, kind.scale))
 
 
 def _between(numbers: Any, lowest: Any, highest: Any) -> Any:
     """Numbers within a range; other numbers are missing."""
-    near = compute.and_(compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest))
+    near = compute.and_(
+        compute.greater_equal(numbers, lowest), compute.less_equal(numbers, highest)
+    )
     return compute.if_else(near, numbers, None)
 
 

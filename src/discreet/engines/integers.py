@@ -1,7 +1,9 @@
-"""Exact integers of many groups: a column that behaves like a list of Python integers, and counts of cells.
+"""Exact integers of many groups: a column that behaves like a list of Python integers, and counts
+of cells.
 
-They are stored as int64, or as Python integers if one does not fit. Arithmetic on whole columns first asks `near`
-whether the result fits into int64, and otherwise uses Python integers: nothing overflows.
+They are stored as int64, or as Python integers if one does not fit. Arithmetic on whole columns
+first asks `near` whether the result fits into int64, and otherwise uses Python integers: nothing
+overflows.
 """
 
 from __future__ import annotations
@@ -61,18 +63,27 @@ def column(array: Array) -> Integers | list[int]:
 
 def fits_int64(array: Array, limit: int) -> bool:
     """Whether all values are int64 and of absolute value below the limit."""
-    return array.dtype == np.int64 and (array.size == 0 or bool(array.min() > -limit and array.max() < limit))
+    return array.dtype == np.int64 and (
+        array.size == 0 or bool(array.min() > -limit and array.max() < limit)
+    )
 
 
 def without_overflow(arrays: Sequence[Array], factors: Sequence[int]) -> list[Array]:
-    """The arrays, as Python integers unless the sum of up to four of them times their factors fits into int64."""
-    if all(fits_int64(array, 2**60 // max(factor, 1)) for array, factor in zip(arrays, factors, strict=True)):
+    """The arrays, as Python integers unless the sum of up to four of them times their factors fits
+    into int64.
+    """
+    if all(
+        fits_int64(array, 2**60 // max(factor, 1))
+        for array, factor in zip(arrays, factors, strict=True)
+    ):
         return list(arrays)
     return [array.astype(object) for array in arrays]
 
 
 class CellCounts(Sequence[NDArray[np.int64]]):
-    """The counts of the cells of each group, of which only those of occupied cells are stored; never printed."""
+    """The counts of the cells of each group, of which only those of occupied cells are stored;
+    never printed.
+    """
 
     __slots__ = ("cells", "counts", "starts", "width")
 
@@ -81,15 +92,24 @@ class CellCounts(Sequence[NDArray[np.int64]]):
         self.width, self.starts, self.cells, self.counts = width, starts, cells, counts
 
     @classmethod
-    def added(cls, groups: int, width: int, parts: Sequence[tuple[Array, Array, Array]]) -> CellCounts:
-        """The counts from parts of (groups, cells, counts), in any order; those of the same cell are added."""
-        columns = [np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*parts, strict=True)]
+    def added(
+        cls, groups: int, width: int, parts: Sequence[tuple[Array, Array, Array]]
+    ) -> CellCounts:
+        """The counts from parts of (groups, cells, counts), in any order; those of the same cell
+        are added.
+        """
+        columns = [
+            np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*parts, strict=True)
+        ]
         group, cell, counts = columns or [np.empty(0, np.int64)] * 3
         if cell.size and (cell.min() < 0 or cell.max() >= width):
-            raise EngineFailed("the engine returned a cell outside of the grid; nothing is released")
+            raise EngineFailed(
+                "the engine returned a cell outside of the grid; nothing is released"
+            )
         keys = group * width + cell
         bits = int(counts.max(initial=0)).bit_length()
-        if (groups * width) << bits < 2**63:  # sorted together, several times faster than by an order
+        # sorted together, several times faster than by an order
+        if (groups * width) << bits < 2**63:
             both = np.sort(keys << bits | counts)
             keys, counts = both >> bits, both & ((1 << bits) - 1)
         else:
@@ -99,7 +119,9 @@ class CellCounts(Sequence[NDArray[np.int64]]):
         if firsts.size < keys.size:
             keys, counts = keys[firsts], np.add.reduceat(counts, firsts)
         starts = np.searchsorted(keys, np.arange(groups + 1) * width)
-        return cls(width, starts, keys - np.repeat(np.arange(groups) * width, np.diff(starts)), counts)
+        return cls(
+            width, starts, keys - np.repeat(np.arange(groups) * width, np.diff(starts)), counts
+        )
 
     @classmethod
     def of(cls, groups: Sequence[NDArray[np.int64]]) -> CellCounts:
@@ -135,7 +157,12 @@ class CellCounts(Sequence[NDArray[np.int64]]):
         cells, groups = places[self.cells], np.repeat(np.arange(len(self)), np.diff(self.starts))
         firsts = np.flatnonzero(np.diff(groups * width + cells, prepend=-1))
         starts = np.searchsorted(firsts, self.starts)
-        return CellCounts(width, starts, cells[firsts], np.add.reduceat(self.counts, firsts) if firsts.size else cells)
+        return CellCounts(
+            width,
+            starts,
+            cells[firsts],
+            np.add.reduceat(self.counts, firsts) if firsts.size else cells,
+        )
 
     def __repr__(self) -> str:
         return f"CellCounts({len(self)})"

@@ -1,14 +1,17 @@
-"""PostgreSQL as a source: a table or a view, by an address such as postgresql://host/database#schema.table.
+"""PostgreSQL as a source: a table or a view, by an address such as
+postgresql://host/database#schema.table.
 
-Nothing is written: each statement has its own connection and a read-only transaction on one snapshot, which uses UTC
-and ISO dates. Declared keys are passed as parameters. The table is found by the reader's search_path once, when it is
-opened; after that only names in pg_catalog are used, so that no function or operator of another schema is called. The
-server must be version 16 or newer and use UTF-8: it checks each text on every way in, so that statements need not.
-Arrays, JSON, money, times of day, intervals and bytes are not supported.
+Nothing is written: each statement has its own connection and a read-only transaction on one
+snapshot, which uses UTC and ISO dates. Declared keys are passed as parameters. The table is found
+by the reader's search_path once, when it is opened; after that only names in pg_catalog are used,
+so that no function or operator of another schema is called. The server must be version 16 or newer
+and use UTF-8: it checks each text on every way in, so that statements need not. Arrays, JSON,
+money, times of day, intervals and bytes are not supported.
 
-Only declared columns are read. Their types are compared in the transaction of each statement, which first locks the
-table and all tables below a view against changes (ACCESS SHARE, as every SELECT). Where row level security would filter
-rows, PostgreSQL raises an error instead, unless the policy declares it.
+Only declared columns are read. Their types are compared in the transaction of each statement, which
+first locks the table and all tables below a view against changes (ACCESS SHARE, as every SELECT).
+Where row level security would filter rows, PostgreSQL raises an error instead, unless the policy
+declares it.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ from discreet.unconnected import reason_of
 if TYPE_CHECKING:
     import psycopg
 
-RelationKind: TypeAlias = Literal["table", "partitioned table", "view", "materialized view", "foreign table"]
+RelationKind: TypeAlias = Literal[
+    "table", "partitioned table", "view", "materialized view", "foreign table"
+]
 
 _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     21: ("number", True, "smallint"),
@@ -69,7 +74,9 @@ _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     1184: ("date", False, "timestamp with time zone"),
     16: ("truth", False, "boolean"),
 }
-"""PostgreSQL's types in the row language, by their fixed numbers; a domain has the number of its type."""
+"""PostgreSQL's types in the row language, by their fixed numbers; a domain has the number of its
+type.
+"""
 
 _NUMERIC = 1700
 _SETTINGS = {
@@ -82,7 +89,8 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "jit": "off",  # a long CASE takes longer to compile than to run
 }
-"""The settings of a transaction, so that texts of rows, and literals, are the same on every server."""
+"""The settings of a transaction, so that texts of rows, and literals, are the same on every server.
+"""
 
 _FIND = """SELECT schemas.nspname, tables.relname
     FROM pg_catalog.pg_class AS tables
@@ -106,12 +114,13 @@ _RELATION = """SELECT CAST(relkind AS text), row_security_active(tables.oid),
         FROM pg_locks AS held LEFT JOIN pg_class AS seen ON seen.oid = held.relation
         WHERE held.pid = pg_backend_pid() AND held.locktype = 'relation')
     FROM pg_class AS tables WHERE oid = CAST($1 AS regclass)"""
-"""The kind of a relation, whether row level security filters it for this role, whether it is a part of another table,
-whether it has a foreign table as a part, its columns that are computed when they are read, and whether the snapshot has
-the rows.
+"""The kind of a relation, whether row level security filters it for this role, whether it is a part
+of another table, whether it has a foreign table as a part, its columns that are computed when they
+are read, and whether the snapshot has the rows.
 
-The statement that locks a table takes the snapshot just before. If a table that is locked now, also below a view, was
-rewritten or created in between, the snapshot has its old storage in the catalogue, and would find it empty.
+The statement that locks a table takes the snapshot just before. If a table that is locked now, also
+below a view, was rewritten or created in between, the snapshot has its old storage in the
+catalogue, and would find it empty.
 """
 
 _KINDS_OF_RELATIONS: Mapping[str, RelationKind] = {
@@ -126,26 +135,65 @@ _ATTEMPTS = 5
 """How often a snapshot is taken while a table is being rewritten."""
 
 _STATES = {
-    "25P04": "the statement was stopped at the source by a time limit: raise transaction_timeout there",
-    "55P03": "the table of the source is locked for longer than lock_timeout: ask again when its maintenance is over",
+    "25P04": (
+        "the statement was stopped at the source by a time limit: raise transaction_timeout there"
+    ),
+    "55P03": (
+        "the table of the source is locked for longer than lock_timeout: ask again when its"
+        " maintenance is over"
+    ),
     "40P01": "the table of the source is being maintained (a deadlock): ask again later",
     "53100": "the source's server has no disk space left: make room there",
     "53200": "the source's server has no memory left for the statement: ask for fewer groups",
-    "53400": "the statement needs more temporary files than the source's server allows: raise temp_file_limit there",
-    "25006": "a view of the source writes when it is read: discreet reads alone; use a table or another view",
-    "54001": "the source's server has too small a stack for the statement: raise max_stack_depth there",
-    "40001": "the source's server is a standby that had to end the statement: raise max_standby_streaming_delay there",
+    "53400": (
+        "the statement needs more temporary files than the source's server allows: raise"
+        " temp_file_limit there"
+    ),
+    "25006": (
+        "a view of the source writes when it is read: discreet reads alone; use a table or another"
+        " view"
+    ),
+    "54001": (
+        "the source's server has too small a stack for the statement: raise max_stack_depth there"
+    ),
+    "40001": (
+        "the source's server is a standby that had to end the statement: raise"
+        " max_standby_streaming_delay there"
+    ),
     "58": "the source's server cannot read its own files: see its log, and repair its disk",
     "XX": "the source's server has damaged data or an internal error: see its log",
-    "HV": "the foreign server behind the table of the source fails: see the log of the source's server",
-    "08": "the foreign server behind the table of the source fails: see the log of the source's server",
-    "P0": "a function that the view of the source calls raises an error: see the log of the source's server",
-    "22": "a computation of the view of the source fails: see the log of its server, and correct the view",
-    "2F": "a function that the view of the source calls raises an error: see the log of the source's server",
-    "38": "a function that the view of the source calls raises an error: see the log of the source's server",
-    "42": "the view of the source calls what is not there: name the schemas of its functions, and see the server's log",
+    "HV": (
+        "the foreign server behind the table of the source fails: see the log of the source's"
+        " server"
+    ),
+    "08": (
+        "the foreign server behind the table of the source fails: see the log of the source's"
+        " server"
+    ),
+    "P0": (
+        "a function that the view of the source calls raises an error: see the log of the source's"
+        " server"
+    ),
+    "22": (
+        "a computation of the view of the source fails: see the log of its server, and correct the"
+        " view"
+    ),
+    "2F": (
+        "a function that the view of the source calls raises an error: see the log of the source's"
+        " server"
+    ),
+    "38": (
+        "a function that the view of the source calls raises an error: see the log of the source's"
+        " server"
+    ),
+    "42": (
+        "the view of the source calls what is not there: name the schemas of its functions, and see"
+        " the server's log"
+    ),
 }
-"""What a failure is called, by its SQLSTATE or by the class of it, which are the first two characters."""
+"""What a failure is called, by its SQLSTATE or by the class of it, which are the first two
+characters.
+"""
 
 _LOST = "the source's server ended the connection: see whether it runs, and its log"
 _MISSING_STATES = ("42501", "42P01", "42703", "3F000")
@@ -177,7 +225,9 @@ class Relation(NamedTuple):
     row_security: bool
     """Whether row level security filters its rows for this role; below a view, it is not known."""
     is_part: bool = False
-    """Whether it is a partition of another table, or inherits from one, as partitions of old and of extensions do."""
+    """Whether it is a partition of another table, or inherits from one, as partitions of old and of
+    extensions do.
+    """
     has_foreign_parts: bool = False
     computed: Sequence[str] = ()
     """The columns that are computed when they are read, which may fail on a row."""
@@ -199,10 +249,12 @@ class PostgreSQL(SQLEngine):
 
     dialect = POSTGRESQL
 
-    def __init__(self, source: str, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, source: str, layout: Layout = Layout()) -> None:  # noqa: B008
         address, _, table = source.partition("#")
         if not table:
-            raise InvalidParameter("the source must name a table, as in postgresql://host/database#schema.table")
+            raise InvalidParameter(
+                "the source must name a table, as in postgresql://host/database#schema.table"
+            )
         self._address, self._layout, self._table = address, layout, ""
         self._of_table, self._role = "", ""  # the schema of the table, and who reads it
         self._seconds = layout.time_limit
@@ -236,7 +288,9 @@ class PostgreSQL(SQLEngine):
         try:
             import psycopg
         except ImportError:
-            raise InvalidParameter("a source on PostgreSQL needs psycopg: pip install 'discreet[postgres]'") from None
+            raise InvalidParameter(
+                "a source on PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
+            ) from None
         patience = {name: value for name, value in _KEEPALIVE.items() if name not in self._address}
         try:
             connection = psycopg.connect(
@@ -254,10 +308,17 @@ class PostgreSQL(SQLEngine):
             connection.read_only = True
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             return connection
-        raise _Unconnected(Failure(f"the PostgreSQL server of the source cannot be used: {reason.words}", reason.code))
+        raise _Unconnected(
+            Failure(
+                f"the PostgreSQL server of the source cannot be used: {reason.words}", reason.code
+            )
+        )
 
     def _refuse_server(self, connection: psycopg.Connection[Any]) -> None:
-        encoding, version = connection.info.parameter_status("server_encoding"), connection.info.server_version
+        encoding, version = (
+            connection.info.parameter_status("server_encoding"),
+            connection.info.server_version,
+        )
         if version < 160_000 or encoding != "UTF8":
             connection.close()
             raise InvalidParameter(
@@ -266,13 +327,24 @@ class PostgreSQL(SQLEngine):
             )
 
     @contextmanager
-    def _transaction(self, *, row_security: bool | None = None) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction in which PostgreSQL raises an error where row level security would filter rows."""
+    def _transaction(
+        self, *, row_security: bool | None = None
+    ) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction in which PostgreSQL raises an error where row level security would filter
+        rows.
+        """
         filters = self._layout.row_security if row_security is None else row_security
         settings = {**_SETTINGS, "row_security": "on" if filters else "off"}
-        calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in settings.items())
-        most = self._seconds + 2 * _PATIENCE  # the server ends a statement itself, unless it is frozen
-        with self._connected() as connection, limited(most, lambda: _hang_up(connection)), connection.transaction():
+        calls = ", ".join(
+            f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in settings.items()
+        )
+        # the server ends a statement itself, unless it is frozen
+        most = self._seconds + 2 * _PATIENCE
+        with (
+            self._connected() as connection,
+            limited(most, lambda: _hang_up(connection)),
+            connection.transaction(),
+        ):
             self._running.add(connection)
             try:
                 connection.execute(f"SELECT {calls}; {_within(self._seconds)}")
@@ -282,7 +354,9 @@ class PostgreSQL(SQLEngine):
 
     @contextmanager
     def _compared(self) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction whose snapshot has the columns of when the study was opened, which stay so until its end."""
+        """A transaction whose snapshot has the columns of when the study was opened, which stay so
+        until its end.
+        """
         for _ in range(_ATTEMPTS):
             with self._transaction() as connection:
                 locked = _locked(connection, self._table, list(self._used))
@@ -292,15 +366,23 @@ class PostgreSQL(SQLEngine):
                 refuse_changed(self._used, columns)
                 if relation.kind != self.relation.kind:
                     was, is_ = self.relation.kind, relation.kind
-                    raise SourceChanged(f"the source was a {was} when the study was opened, and is a {is_}; {REOPEN}")
-                if relation.chosen != self.chosen:  # also where its number of rows was taken as public
+                    raise SourceChanged(
+                        f"the source was a {was} when the study was opened, and is a {is_};"
+                        f" {REOPEN}"
+                    )
+                # also where its number of rows was taken as public
+                if relation.chosen != self.chosen:
                     raise SourceChanged(OTHER_ROWS)
                 yield connection
                 return
-        raise SourceChanged("the table of the source is being rewritten; ask again when that is over")
+        raise SourceChanged(
+            "the table of the source is being rewritten; ask again when that is over"
+        )
 
     def _qualified(self, table: str) -> str:
-        """The table with its schema, found by the reader's search_path, which is used for nothing else."""
+        """The table with its schema, found by the reader's search_path, which is used for nothing
+        else.
+        """
         import psycopg
 
         names = ".".join(_identifier(name) for name in table.split(".", 1))
@@ -315,7 +397,8 @@ class PostgreSQL(SQLEngine):
             raise InvalidParameter(self._schema_forbidden())
         if not rows:
             raise InvalidParameter(
-                f"the source must name a table or view that exists, with its schema and its capitals, got {names}"
+                "the source must name a table or view that exists, with its schema and its"
+                f" capitals, got {names}"
             )
         self._of_table = _identifier(rows[0][0])
         return ".".join(map(_identifier, rows[0]))
@@ -334,16 +417,22 @@ class PostgreSQL(SQLEngine):
             )
 
     def _opened(self) -> tuple[Schema, dict[str, str], Relation]:
-        """The schema of the source, the columns that cannot be used, with the reason, and what the source is."""
+        """The schema of the source, the columns that cannot be used, with the reason, and what the
+        source is.
+        """
         for _ in range(_ATTEMPTS):
             with self._transaction() as connection:
                 found = connection.execute(_COLUMNS, [self._table]).fetchall()
                 self._refuse_forbidden(found)
-                locked = _locked(connection, self._table, [name for name, _, allowed in found if allowed])
+                locked = _locked(
+                    connection, self._table, [name for name, _, allowed in found if allowed]
+                )
                 if locked is not None:
                     schema, relation = locked
                     unread = {
-                        name: unusable(name, kind, POSTGRESQL_EXPRESSIONS, "a view that is the source")
+                        name: unusable(
+                            name, kind, POSTGRESQL_EXPRESSIONS, "a view that is the source"
+                        )
                         for name, kind, _ in found
                         if name not in schema
                     }
@@ -354,29 +443,42 @@ class PostgreSQL(SQLEngine):
                         if not allowed
                     }
                     return schema, unread, relation
-        raise InvalidParameter("the table of the source is being rewritten; try again when that is over")
+        raise InvalidParameter(
+            "the table of the source is being rewritten; try again when that is over"
+        )
 
     def _refuse_forbidden(self, found: Sequence[tuple[str, str, bool]]) -> None:
-        """Refuse declared columns that the role may not read, or a table of which it may read nothing."""
+        """Refuse declared columns that the role may not read, or a table of which it may read
+        nothing.
+        """
         forbidden = [name for name, _, allowed in found if not allowed]
         named = [name for name in forbidden if name in self._layout.columns]
         if not named and len(forbidden) == len(found) and found:
             named = forbidden
         if named:
             raise SourceChanged(
-                f"the role of the source may not read {_these(named)} of {self._table}: {self._grant(named)}"
+                f"the role of the source may not read {_these(named)} of {self._table}:"
+                f" {self._grant(named)}"
             )
 
     def _grant(self, columns: Sequence[str]) -> str:
         """The statement that lets the role of the source read columns."""
-        return f"GRANT SELECT ({', '.join(map(_identifier, columns))}) ON {self._table} TO {self._role}"
+        return (
+            f"GRANT SELECT ({', '.join(map(_identifier, columns))}) ON {self._table} TO"
+            f" {self._role}"
+        )
 
     def _schema_forbidden(self) -> str:
         schema = self._of_table
-        return f"the role of the source may not use the schema {schema}: GRANT USAGE ON SCHEMA {schema} TO {self._role}"
+        return (
+            f"the role of the source may not use the schema {schema}: GRANT USAGE ON SCHEMA"
+            f" {schema} TO {self._role}"
+        )
 
     def _explained(self, error: Exception) -> Failure | DiscreetError | None:
-        """What an error means, by its SQLSTATE; a missing table, column or right is looked up and named."""
+        """What an error means, by its SQLSTATE; a missing table, column or right is looked up and
+        named.
+        """
         if isinstance(error, _Unconnected):
             return error.failure
         import psycopg
@@ -386,13 +488,18 @@ class PostgreSQL(SQLEngine):
         state = error.sqlstate or ""
         if state == _STOPPED:
             stopped = Failure("the statement was stopped by a person", f"SQLSTATE {state}", Stopped)
-            by_a_person = self._is_stopped or "user request" in str(error)  # no SQLSTATE tells it apart
+            # no SQLSTATE tells it apart
+            by_a_person = self._is_stopped or "user request" in str(error)
             return stopped if by_a_person else _late(self._seconds, f"SQLSTATE {state}")
         if state in _MISSING_STATES and self._table:
             return self._missing(state)
         if state[:3] == "57P" or (not state and isinstance(error, psycopg.OperationalError)):
             return Failure(_LOST, f"SQLSTATE {state or '08006'}")
-        words = _STATES.get(state) or _STATES.get(state[:2]) or "the source's server failed: its log says why"
+        words = (
+            _STATES.get(state)
+            or _STATES.get(state[:2])
+            or "the source's server failed: its log says why"
+        )
         return Failure(words, f"SQLSTATE {state}" if state else "")
 
     def _missing(self, state: str) -> Failure | DiscreetError:
@@ -400,13 +507,21 @@ class PostgreSQL(SQLEngine):
         try:
             with self._transaction(row_security=True) as connection:
                 if not self._exists(connection):
-                    return SourceChanged(f"the table {self._table} is gone since the study was opened; name another")
+                    return SourceChanged(
+                        f"the table {self._table} is gone since the study was opened; name another"
+                    )
                 found = connection.execute(_COLUMNS, [self._table]).fetchall()
                 self._refuse_forbidden(found)
                 there = {name for name, _, _ in found}
-                gone = [name for name in (self._layout.columns or getattr(self, "_used", ())) if name not in there]
+                gone = [
+                    name
+                    for name in self._layout.columns or getattr(self, "_used", ())
+                    if name not in there
+                ]
                 if gone and state == "42703":
-                    return SourceChanged(f"{_these(gone)} {_are(gone)} gone since the study was opened; {REOPEN}")
+                    return SourceChanged(
+                        f"{_these(gone)} {_are(gone)} gone since the study was opened; {REOPEN}"
+                    )
                 _looked_at(connection, self._table, found)
             return self._hidden(found) if state == "42501" else Failure(_BELOW, f"SQLSTATE {state}")
         except DiscreetError as refusal:
@@ -415,14 +530,17 @@ class PostgreSQL(SQLEngine):
             return Failure(_BELOW, f"SQLSTATE {state}")
 
     def _hidden(self, found: Sequence[tuple[str, str, bool]]) -> Failure | DiscreetError:
-        """The refusal of a table, all of whose columns the role may read, but not all of whose rows."""
+        """The refusal of a table, all of whose columns the role may read, but not all of whose
+        rows.
+        """
         try:
             with self._transaction(row_security=False) as connection:
                 _looked_at(connection, self._table, found)
         except Exception:
             return SourceChanged(
-                f"row level security would hide rows of {self._table} from the role of the source without a word: use "
-                "a role with BYPASSRLS or without policies, or declare row_security = true in the policy of the study"
+                f"row level security would hide rows of {self._table} from the role of the source"
+                " without a word: use a role with BYPASSRLS or without policies, or declare"
+                " row_security = true in the policy of the study"
             )
         return Failure(_BELOW, "SQLSTATE 42501")
 
@@ -430,28 +548,44 @@ class PostgreSQL(SQLEngine):
         import psycopg
 
         try:
-            return bool(connection.execute("SELECT 1 WHERE to_regclass($1) IS NOT NULL", [self._table]).fetchall())
+            return bool(
+                connection.execute(
+                    "SELECT 1 WHERE to_regclass($1) IS NOT NULL", [self._table]
+                ).fetchall()
+            )
         except psycopg.errors.InsufficientPrivilege:
             pass
         raise SourceChanged(self._schema_forbidden())
 
     @contextmanager
-    def _tables(self, sql: str, keys: pa.Table | None, _stored: str | None) -> Iterator[Iterator[pa.Table]]:
+    def _tables(
+        self, sql: str, keys: pa.Table | None, _stored: str | None
+    ) -> Iterator[Iterator[pa.Table]]:
         with self._compared() as connection:
             names = ", ".join(map(_identifier, self._used))
             yield _rows(connection, f"(SELECT {names} FROM {self._table})", sql, keys)  # noqa: S608
 
 
 def _late(seconds: float, code: str) -> Failure:
-    """The failure of a statement that took longer than the time limit, or than a smaller one of the role."""
-    words = "or within a smaller statement_timeout of its role or server: ask for less, or raise time_limit"
+    """The failure of a statement that took longer than the time limit, or than a smaller one of the
+    role.
+    """
+    words = (
+        "or within a smaller statement_timeout of its role or server: ask for less, or raise"
+        " time_limit"
+    )
     return late(seconds)._replace(
-        sentence=f"the source did not answer within {seconds:g} s, the time limit of a question, {words}", code=code
+        sentence=(
+            f"the source did not answer within {seconds:g} s, the time limit of a question, {words}"
+        ),
+        code=code,
     )
 
 
 def _within(seconds: float) -> str:
-    """A statement that limits the time of those after it, unless the server or the role limits it further."""
+    """A statement that limits the time of those after it, unless the server or the role limits it
+    further.
+    """
     return _TIMEOUTS.format(seconds, math.ceil(1000 * min(seconds / 2, _PATIENCE)))
 
 
@@ -461,16 +595,22 @@ def _hang_up(connection: psycopg.Connection[Any]) -> None:
         ours.shutdown(socket.SHUT_RDWR)
 
 
-def _looked_at(connection: psycopg.Connection[Any], table: str, found: Sequence[tuple[str, str, bool]]) -> None:
-    """Prepare to read the columns that the role may read; PostgreSQL raises an error if it may not, after all."""
+def _looked_at(
+    connection: psycopg.Connection[Any], table: str, found: Sequence[tuple[str, str, bool]]
+) -> None:
+    """Prepare to read the columns that the role may read; PostgreSQL raises an error if it may not,
+    after all.
+    """
     names = ", ".join(_identifier(name) for name, _, allowed in found if allowed)
     connection.execute(f"SELECT {names} FROM {table} LIMIT 0")  # noqa: S608
 
 
-_BELOW = "a table or function that the view of the source uses is gone, or may not be used by its owner"
+_BELOW = (
+    "a table or function that the view of the source uses is gone, or may not be used by its owner"
+)
 _COMPUTED = (
-    "it is computed when it is read, which may fail on a row; store it (GENERATED ALWAYS AS (…) STORED), or compute it "
-    "in a view that is the source"
+    "it is computed when it is read, which may fail on a row; store it (GENERATED ALWAYS AS (…)"
+    " STORED), or compute it in a view that is the source"
 )
 
 
@@ -490,8 +630,11 @@ def _are(names: Sequence[str]) -> str:
     return "are" if len(names) > 1 else "is"
 
 
-def _locked(connection: psycopg.Connection[Any], table: str, columns: Sequence[str]) -> tuple[Schema, Relation] | None:
-    """The types of columns and what their table is, which no one can change until the transaction ends.
+def _locked(
+    connection: psycopg.Connection[Any], table: str, columns: Sequence[str]
+) -> tuple[Schema, Relation] | None:
+    """The types of columns and what their table is, which no one can change until the transaction
+    ends.
 
     None if the snapshot of the transaction is older than the table's storage.
     """
@@ -505,12 +648,16 @@ def _locked(connection: psycopg.Connection[Any], table: str, columns: Sequence[s
         return None
     relation = Relation(_KINDS_OF_RELATIONS.get(kind, "table"), *facts)
     schema = _schema(connection, described)
-    return {name: column for name, column in schema.items() if name not in relation.computed}, relation
+    return {
+        name: column for name, column in schema.items() if name not in relation.computed
+    }, relation
 
 
 def _schema(connection: psycopg.Connection[Any], described: Sequence[psycopg.Column]) -> Schema:
     unknown = [column.type_code for column in described if column.type_code not in _KINDS]
-    enumerations = connection.execute("SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [unknown])
+    enumerations = connection.execute(
+        "SELECT oid FROM pg_type WHERE typtype = 'e' AND oid = ANY($1)", [unknown]
+    )
     enumerated = {row[0] for row in enumerations}
     columns = {}
     for column in described:
@@ -524,10 +671,16 @@ def _schema(connection: psycopg.Connection[Any], described: Sequence[psycopg.Col
     return MappingProxyType(columns)
 
 
-def _rows(connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None) -> Iterator[pa.Table]:
-    """The rows of a SELECT over a source in parentheses, called SOURCE, with declared keys as parameters."""
+def _rows(
+    connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None
+) -> Iterator[pa.Table]:
+    """The rows of a SELECT over a source in parentheses, called SOURCE, with declared keys as
+    parameters.
+    """
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED {source} {sql}"
-    cursor = connection.execute(whole, [column.to_pylist() for column in keys.columns] if keys is not None else None)
+    cursor = connection.execute(
+        whole, [column.to_pylist() for column in keys.columns] if keys is not None else None
+    )
     names, rows = [column.name for column in cursor.description or []], cursor.fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     yield pa.table([_column(values) for values in columns], names=names)

@@ -19,7 +19,9 @@ NUMBERS = "biuf"
 
 
 def presence(data: Any) -> Column:
-    """The column for `count`: numbers and truth values as they are, other types as whether a value is not missing."""
+    """The column for `count`: numbers and truth values as they are, other types as whether a value
+    is not missing.
+    """
     valid_and_nullable = array.safely(data, _valid)
     if valid_and_nullable is None:
         return array.column(data)
@@ -41,20 +43,35 @@ def are_texts(values: Any) -> NDArray[np.bool_]:
 
 def _of_arrow(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
     kind = data.type
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    number = (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_boolean(kind)
+    )
     if number or types.is_null(kind):
         return None
     values = decoded(data)
-    return (are_texts(values) if is_text(values.type) else np.asarray(values.is_valid(), np.bool_)), True
+    return (
+        are_texts(values) if is_text(values.type) else np.asarray(values.is_valid(), np.bool_)
+    ), True
 
 
 def _of_pandas(data: Any) -> NDArray[np.bool_] | bool:
-    """Whether each value of a pandas column is no text that is not valid UTF-8; other types have none."""
+    """Whether each value of a pandas column is no text that is not valid UTF-8; other types have
+    none.
+    """
     if hasattr(data.dtype, "categories"):
         items = data.dtype.categories.tolist()
-        wrong = np.array([*(type(item) is str and text_of(item) is None for item in items), False], np.bool_)
+        wrong = np.array(
+            [*(type(item) is str and text_of(item) is None for item in items), False], np.bool_
+        )
         return ~wrong[np.asarray(data.cat.codes if hasattr(data, "cat") else data.codes)]  # type: ignore[no-any-return]
-    values = of_pandas(data if hasattr(data, "iloc") else data.to_series()) if data.dtype.kind in "OU" else None
+    values = (
+        of_pandas(data if hasattr(data, "iloc") else data.to_series())
+        if data.dtype.kind in "OU"
+        else None
+    )
     values = None if values is None else decoded(values)
     return are_texts(values) if values is not None and is_text(values.type) else True
 
@@ -67,7 +84,9 @@ def _is_text(raw: bytes | None) -> bool:
 
 
 def _valid(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
-    """Whether each value is not missing, and whether any can be; None for numbers and for items of any type."""
+    """Whether each value is not missing, and whether any can be; None for numbers and for items of
+    any type.
+    """
     module = type(data).__module__.partition(".")[0]
     if module == "pandas" and hasattr(data, "dtype"):
         if data.dtype.kind in NUMBERS or data.dtype == object:

@@ -1,7 +1,7 @@
 """A guess of the types of a text file from some of its rows, for `discreet init`.
 
-A study never guesses: it uses the types that study.toml declares. `discreet init` writes the guesses there, for the
-custodian to check.
+A study never guesses: it uses the types that study.toml declares. `discreet init` writes the
+guesses there, for the custodian to check.
 """
 
 from __future__ import annotations
@@ -49,9 +49,18 @@ def guess_schema(source: str) -> Look:
     except InvalidParameter:
         files = []
     kinds = {suffix_of(file) for file in files}
-    if not files or not (kinds <= CSV or kinds <= JSON) or not any(file.stat().st_size for file in files):
+    if (
+        not files
+        or not (kinds <= CSV or kinds <= JSON)
+        or not any(file.stat().st_size for file in files)
+    ):
         engine = engine_of(source)
-        return Look(engine.schema(), {}, engine.unread if isinstance(engine, SQLEngine) else {}, engine.chosen)
+        return Look(
+            engine.schema(),
+            {},
+            engine.unread if isinstance(engine, SQLEngine) else {},
+            engine.chosen,
+        )
     first = next(file for file in files if file.stat().st_size)
     schema, formats, unread = (_csv if kinds <= CSV else _json)(first)
     folders = folder_names(first) if all("=" in file.parent.name for file in files) else []
@@ -94,6 +103,10 @@ def _json(file: Path) -> tuple[dict[str, ColumnType], dict[str, str], dict[str, 
         except duckdb.Error:  # its message may quote a line
             return {}, {}, {}
         schema = dict(schema_of(rows.columns, rows.types, typed=False))
-        nested = {name: str(kind.id) for name, kind in zip(rows.columns, rows.types, strict=True) if name not in schema}
+        nested = {
+            name: str(kind.id)
+            for name, kind in zip(rows.columns, rows.types, strict=True)
+            if name not in schema
+        }
     where = "the file, when you write it again"
     return schema, {}, {name: unusable(name, kind, DUCKDB, where) for name, kind in nested.items()}

@@ -1,12 +1,14 @@
-"""The sources of DuckDB: files, databases, frames and Arrow objects, relations, a custodian's SELECT.
+"""The sources of DuckDB: files, databases, frames and Arrow objects, relations, a custodian's
+SELECT.
 
-Frames and Arrow objects, and SQLite tables, are read when the engine is created. All cells of CSV and JSON lines are
-texts (see `textfiles`), and so are the columns of folders such as year=2024. A text that is not valid UTF-8 is missing
-in every source: in files of rows already here, because a custodian's SELECT may use it. Relations and views may read
-only tables: for other readers DuckDB would guess types from rows, or fail if a row does not fit.
+Frames and Arrow objects, and SQLite tables, are read when the engine is created. All cells of CSV
+and JSON lines are texts (see `textfiles`), and so are the columns of folders such as year=2024. A
+text that is not valid UTF-8 is missing in every source: in files of rows already here, because a
+custodian's SELECT may use it. Relations and views may read only tables: for other readers DuckDB
+would guess types from rows, or fail if a row does not fit.
 
-The columns and types of a source are compared before a question is paid for, and after its statement has run: files
-may be replaced and tables altered meanwhile.
+The columns and types of a source are compared before a question is paid for, and after its
+statement has run: files may be replaced and tables altered meanwhile.
 """
 
 from __future__ import annotations
@@ -62,30 +64,42 @@ _DEEPEST = 900  # levels of a plan of DuckDB in JSON, for which Python has a lim
 _CHANGED = "the files no longer have the columns and types that they had; open the study again"
 _SERIES = frozenset({"RANGE", "GENERATE_SERIES", "UNNEST", "REPEAT"})
 _TABLES = _SERIES | {
-    *("SEQ_SCAN", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "CTE_SCAN", "REC_CTE_SCAN", "DELIM_SCAN")
+    *(
+        "SEQ_SCAN",
+        "COLUMN_DATA_SCAN",
+        "DUMMY_SCAN",
+        "EMPTY_RESULT",
+        "CTE_SCAN",
+        "REC_CTE_SCAN",
+        "DELIM_SCAN",
+    )
 }
 """DuckDB's names for the readers of its own tables, of values in the statement, and of series."""
 _RELATION = (
-    "a relation must read tables of DuckDB: give the file, the frame or the SELECT itself as the source, or call "
-    "materialize() on the relation"
+    "a relation must read tables of DuckDB: give the file, the frame or the SELECT itself as the"
+    " source, or call materialize() on the relation"
 )
 _VIEW = (
-    "a view must read tables of its own file: use the files that it reads as the source, or create a table, as in "
-    "CREATE TABLE people AS FROM the_view"
+    "a view must read tables of its own file: use the files that it reads as the source, or create"
+    " a table, as in CREATE TABLE people AS FROM the_view"
 )
 _SELECT = (
-    "a SELECT must not say how files are read: write FROM 'people.parquet', or FROM 'people.csv', whose cells are "
-    "texts, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the source themselves"
+    "a SELECT must not say how files are read: write FROM 'people.parquet', or FROM 'people.csv',"
+    " whose cells are texts, as in TRY_CAST(age AS DOUBLE); JSON lines and frames must be the"
+    " source themselves"
 )
 
 _WIDE = (
-    "its decimals are stored in more bytes than their digits need, and DuckDB fails on a value that uses them; "
-    "write the file again with pyarrow, DuckDB or Spark"
+    "its decimals are stored in more bytes than their digits need, and DuckDB fails on a value that"
+    " uses them; write the file again with pyarrow, DuckDB or Spark"
 )
 _ANY_LENGTH = 2**31
 """The length of byte arrays that have none in the schema."""
 
-_FRAME = "the frame cannot be read: its own code failed, with an error that may quote a row; give it as an Arrow table"
+_FRAME = (
+    "the frame cannot be read: its own code failed, with an error that may quote a row; give it as"
+    " an Arrow table"
+)
 
 
 class Opened(NamedTuple):
@@ -113,7 +127,9 @@ def is_select(source: object) -> bool:
     return str(source).lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"])
 
 
-def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
+def opened(
+    source: Any, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]
+) -> Opened:
     """The rows of a source, and how to hash them; a source that cannot be opened is refused.
 
     The source's files are added to `files` before they are read.
@@ -125,7 +141,11 @@ def opened(source: Any, connection: engine.DuckDBPyConnection, layout: Layout, f
         return _open_query(source, connection, layout, files)
     if issubclass(kind, str | Path):
         return _whole([source], _open_path(str(source), connection, layout, files), files)
-    if issubclass(kind, list | tuple) and source and all(issubclass(type(item), str | Path) for item in source):
+    if (
+        issubclass(kind, list | tuple)
+        and source
+        and all(issubclass(type(item), str | Path) for item in source)
+    ):
         files += [file for item in source for file in files_of(str(item))]
         return _whole(source, _open_files(files, connection, layout), files)
     (table, types), chosen = safely(source, _in_memory, InvalidParameter(_FRAME))
@@ -142,7 +162,8 @@ def _in_memory(source: Any) -> tuple[tuple[Any, dict[str, str]], str]:
 def _whole(paths: Sequence[str | Path], found: Opened, files: Sequence[Path]) -> Opened:
     """The rows under some paths, of which a name such as year=2024 may choose some.
 
-    It may be in the paths, or where only the whole path of a file has it: in the working folder, or behind a link.
+    It may be in the paths, or where only the whole path of a file has it: in the working folder, or
+    behind a link.
     """
     is_part = any(is_part_of_folder(str(path)) for path in paths) or any(map(is_linked_part, files))
     return found._replace(chosen=found.chosen or (PART_OF_FOLDER if is_part else ""))
@@ -155,7 +176,9 @@ def _open_relation(relation: engine.DuckDBPyRelation) -> Opened:
             return _types(relation.query(SOURCE, f"FROM {SOURCE}"))
 
         if _bound_types(now) != types:
-            raise SourceChanged("the relation has other columns or types than before; open the study again")
+            raise SourceChanged(
+                "the relation has other columns or types than before; open the study again"
+            )
 
     types = _types(relation)
     check()
@@ -163,7 +186,9 @@ def _open_relation(relation: engine.DuckDBPyRelation) -> Opened:
 
 
 def _bound_types(now: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | None:
-    """The names and types of columns; None if a table or column that the source names is gone or has another type."""
+    """The names and types of columns; None if a table or column that the source names is gone or
+    has another type.
+    """
     with suppress(engine.BinderException, engine.CatalogException):
         return now()
     return None
@@ -184,7 +209,9 @@ def _refuse_scans(relation: Any, readers: Set[str], advice: str) -> None:
             raise InvalidParameter(advice)
 
 
-def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
+def _open_query(
+    query: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]
+) -> Opened:
     statements = _as_written(lambda: connection.extract_statements(query))
     if len(statements) != 1 or statements[0].type != engine.StatementType.SELECT:
         raise InvalidParameter("a source in SQL must be one SELECT")
@@ -194,7 +221,10 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layou
     def rows() -> dict[str, tuple[str, Mapping[str, Stream]]]:
         found = {name: files_of(str((layout.folder or Path()) / name)) for name in sorted(names)}
         files[:] = [file for parts in found.values() for file in parts]
-        return {name: _rows_named(name, parts, connection, layout, unread) for name, parts in found.items()}
+        return {
+            name: _rows_named(name, parts, connection, layout, unread)
+            for name, parts in found.items()
+        }
 
     def selected() -> Any:
         try:
@@ -204,7 +234,10 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layou
             raise
 
     def check() -> None:
-        if _texts(rows()) != selects or _bound_types(lambda: _types(connection.sql(query))) != types:
+        if (
+            _texts(rows()) != selects
+            or _bound_types(lambda: _types(connection.sql(query))) != types
+        ):
             raise SourceChanged(_CHANGED)
 
     found = rows()
@@ -212,7 +245,8 @@ def _open_query(query: str, connection: engine.DuckDBPyConnection, layout: Layou
     for name, (select, streams) in found.items():
         _register(streams, connection)
         connection.execute(f"CREATE VIEW {in_quotes(name)} AS {select}")
-    connection.execute("SET python_enable_replacements = false")  # no variable of the caller is a table of the SELECT
+    # no variable of the caller is a table of the SELECT
+    connection.execute("SET python_enable_replacements = false")
     relation = selected()
     connection.execute("SET python_enable_replacements = true")
     types = _types(relation)
@@ -225,13 +259,19 @@ def _texts(found: Mapping[str, tuple[str, object]]) -> dict[str, str]:
 
 
 def _register(streams: Mapping[str, Stream], connection: engine.DuckDBPyConnection) -> None:
-    """Make streams known by their names, once: what a SELECT needs of a file is in the name of its stream."""
+    """Make streams known by their names, once: what a SELECT needs of a file is in the name of its
+    stream.
+    """
     for name, stream in streams.items():
         connection.register(name, stream)
 
 
 def _rows_named(
-    name: str, files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout, unread: dict[str, str]
+    name: str,
+    files: Sequence[Path],
+    connection: engine.DuckDBPyConnection,
+    layout: Layout,
+    unread: dict[str, str],
 ) -> tuple[str, Mapping[str, Stream]]:
     """The SELECT of the rows of files that a custodian's SELECT names, and streams.
 
@@ -246,9 +286,11 @@ def _rows_named(
 
 
 def _as_written(work: Callable[[], Any]) -> Any:
-    """The result of `work`; DuckDB's objection to the text of a SELECT is passed on, before it has read any row.
+    """The result of `work`; DuckDB's objection to the text of a SELECT is passed on, before it has
+    read any row.
 
-    These messages are about the statement, its columns and types. Messages about values are not passed on.
+    These messages are about the statement, its columns and types. Messages about values are not
+    passed on.
     """
     try:
         return work()
@@ -259,7 +301,9 @@ def _as_written(work: Callable[[], Any]) -> Any:
 
 
 def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
-    """The CSV and Parquet files that a SELECT names, which are read like other CSV and Parquet files."""
+    """The CSV and Parquet files that a SELECT names, which are read like other CSV and Parquet
+    files.
+    """
     [(tree,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     names: set[str] = set()
     parts = [read_json(tree, deepest=_DEEPEST)]
@@ -277,7 +321,9 @@ def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
     return names
 
 
-def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]) -> Opened:
+def _open_path(
+    path: str, connection: engine.DuckDBPyConnection, layout: Layout, files: list[Path]
+) -> Opened:
     file, _, table = (path, "", "") if os.path.exists(path) else path.rpartition("#")
     if file and Path(file).is_file():
         files.append(Path(file))
@@ -289,17 +335,25 @@ def _open_path(path: str, connection: engine.DuckDBPyConnection, layout: Layout,
             found = _Files(files, _refuse_changed)
             rows, name, unread, kind = sqlite_table(Path(file), table)
             chosen = "" if kind == "table" else by_filter(f"a {kind}")
-            return Opened(connection.from_arrow(rows), found.check, found.stamp, name, unread=unread, chosen=chosen)
+            return Opened(
+                connection.from_arrow(rows),
+                found.check,
+                found.stamp,
+                name,
+                unread=unread,
+                chosen=chosen,
+            )
         if head[8:12] == DUCKDB:
             return _open_database(Path(file), table, connection)
         if table or suffix_of(Path(file)) in DATABASES:
             raise InvalidParameter(
-                f"{Path(file).name} must be a database of SQLite or DuckDB, and is none, or is encrypted: name another "
-                "file, or export the table to Parquet"
+                f"{Path(file).name} must be a database of SQLite or DuckDB, and is none, or is"
+                " encrypted: name another file, or export the table to Parquet"
             )
     if file and table and Path(file).is_dir():
         raise InvalidParameter(
-            f"{Path(file).name} must be a database of SQLite or DuckDB, and is a folder: name a file"
+            f"{Path(file).name} must be a database of SQLite or DuckDB, and is a folder: name a"
+            " file"
         )
     files[:] = files_of(path)
     return _open_files(files, connection, layout)
@@ -310,10 +364,16 @@ def files_of(path: str) -> list[Path]:
     root = Path(path)
     if root.is_dir():
         os.listdir(root)  # else a folder that may not be read looks empty
-        files = [file for file in root.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))]
+        files = [
+            file
+            for file in root.rglob("*")
+            if file.is_file() and not file.name.startswith((".", "_"))
+        ]
         files = [file for file in files if suffix_of(file) in ROWS]
         if not files:
-            raise InvalidParameter(f"the folder {root.name} must have CSV, JSON lines or Parquet in it, and has none")
+            raise InvalidParameter(
+                f"the folder {root.name} must have CSV, JSON lines or Parquet in it, and has none"
+            )
     elif root.is_file():
         files = [root]
     else:
@@ -321,27 +381,36 @@ def files_of(path: str) -> list[Path]:
     try:
         "".join(map(str, files)).encode()
     except UnicodeError:
-        raise InvalidParameter("the names of files and folders must be UTF-8, and one is not; rename it") from None
+        raise InvalidParameter(
+            "the names of files and folders must be UTF-8, and one is not; rename it"
+        ) from None
     if not files:
         raise InvalidParameter(
-            f"the source must be a file, a folder or a glob that names files, got {path!r}: there is no such file"
+            f"the source must be a file, a folder or a glob that names files, got {path!r}: there"
+            " is no such file"
         )
     return sorted(files)
 
 
-def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout) -> Opened:
+def _open_files(
+    files: Sequence[Path], connection: engine.DuckDBPyConnection, layout: Layout
+) -> Opened:
     refuse_twice(files)
     suffixes = {suffix_of(file) for file in files}
     empty = [file.name for file in files if not file.stat().st_size]
     if empty and not suffixes <= JSON:  # of JSON it is a table without rows
-        raise InvalidParameter(f"a file must name its columns, and {empty[0]} is empty; write it again")
+        raise InvalidParameter(
+            f"a file must name its columns, and {empty[0]} is empty; write it again"
+        )
     hive = all("=" in file.parent.name for file in files)
     text = not suffixes <= PARQUET
 
     known: set[str] = set()
 
     def read() -> tuple[str, dict[str, str], list[tuple[str, str]]]:
-        """The SELECT of the rows, the columns that are not read, and the types of the other columns."""
+        """The SELECT of the rows, the columns that are not read, and the types of the other
+        columns.
+        """
         streams: Mapping[str, Stream] = {}
         unread: dict[str, str] = {}
         if not text:
@@ -353,7 +422,9 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
         else:
             kinds = ", ".join(sorted(suffixes))
             raise InvalidParameter(f"the files must all be CSV, JSON lines or Parquet, got {kinds}")
-        _register({name: stream for name, stream in streams.items() if name not in known}, connection)
+        _register(
+            {name: stream for name, stream in streams.items() if name not in known}, connection
+        )
         known.update(streams)
         return select, unread, _types(connection.sql(select))
 
@@ -363,7 +434,9 @@ def _open_files(files: Sequence[Path], connection: engine.DuckDBPyConnection, la
             raise SourceChanged(_CHANGED)
 
     if layout.encoding not in (None, "utf-8") and not suffixes <= CSV:
-        raise InvalidParameter("encoding: only CSV has it; JSON lines are UTF-8, and Parquet has its own; leave it out")
+        raise InvalidParameter(
+            "encoding: only CSV has it; JSON lines are UTF-8, and Parquet has its own; leave it out"
+        )
     found = _Files(files, refuse_others)
     first_read = read()
     return Opened(
@@ -382,29 +455,39 @@ def _parquet_rows(
 ) -> tuple[str, dict[str, str]]:
     """The SELECT of the rows of Parquet files, and the columns that are not read.
 
-    Files with different types are refused, because a row may not fit the type of another file. A time in milliseconds
-    may exceed the microseconds of DuckDB, which then fails: such columns, and nested columns, are not read. The columns
-    of folders are texts.
+    Files with different types are refused, because a row may not fit the type of another file. A
+    time in milliseconds may exceed the microseconds of DuckDB, which then fails: such columns, and
+    nested columns, are not read. The columns of folders are texts.
 
-    DuckDB's reader has no way to tell a text that is not valid UTF-8: it fails, writes a question mark for each wrong
-    byte, or leaves these out. So texts are read in both of the last two ways, side by side, and are missing where these
-    differ.
+    DuckDB's reader has no way to tell a text that is not valid UTF-8: it fails, writes a question
+    mark for each wrong byte, or leaves these out. So texts are read in both of the last two ways,
+    side by side, and are missing where these differ.
     """
     names, folders = file_list(files), folder_terms(hive)
-    fields = "file_name, name, num_children, type, type_length, converted_type, scale, precision, logical_type"
+    fields = (
+        "file_name, name, num_children, type, type_length, converted_type, scale, precision,"
+        " logical_type"
+    )
     schemas = f"SELECT {fields} FROM parquet_schema({names})"  # noqa: S608
     parts: dict[str, list[tuple[Any, ...]]] = {}
     for file, *part in connection.execute(schemas).fetchall():
         parts.setdefault(file, []).append(tuple(part))
     if len({tuple(sorted(map(repr, part[1:]))) for part in parts.values()}) > 1:
-        raise InvalidParameter("the Parquet files must have the same columns and types; write them with one schema")
+        raise InvalidParameter(
+            "the Parquet files must have the same columns and types; write them with one schema"
+        )
     first = next(iter(parts.values()))
     own = _outer_names([part[:2] for part in first])
     refuse_alike([*own, *(name for name in folder_names(files[0]) if hive and name not in own)])
     times = {part[0] for part in first if "MILLIS=MilliSeconds" in str(part[-1])}
-    lengths = {name: int(length or _ANY_LENGTH) for name, _, kind, length, *_ in first if "BYTE_ARRAY" in str(kind)}
+    lengths = {
+        name: int(length or _ANY_LENGTH)
+        for name, _, kind, length, *_ in first
+        if "BYTE_ARRAY" in str(kind)
+    }
     replaced, shortened = (
-        f"read_parquet({names}, utf8_validation = '{way}', {folders})" for way in ("replace", "ignore")
+        f"read_parquet({names}, utf8_validation = '{way}', {folders})"
+        for way in ("replace", "ignore")
     )
     columns, unread, texts = [], {}, []
     for name, kind in _types(connection.sql(f"FROM {replaced}")):
@@ -415,10 +498,13 @@ def _parquet_rows(
             unread[name] = _WIDE
         elif kind.endswith((")", "]")) and not kind.startswith(("DECIMAL(", "ENUM(")):
             word = "list" if kind.endswith("]") else kind.partition("(")[0].lower()
-            unread[name] = unusable(name, word, DUCKDB_EXPRESSIONS, "the file, when you write it again")
+            unread[name] = unusable(
+                name, word, DUCKDB_EXPRESSIONS, "the file, when you write it again"
+            )
         elif kind == "VARCHAR" and name in own and (not used or name in used):
             texts.append(name)
-            # not by their lengths: DuckDB takes the length of a text from the file if nothing else of it is used
+            # not by their lengths: DuckDB takes the length of a text from the file if nothing else
+            # of it is used
             same = f"replaced.{column} = shortened.{column}"
             columns.append(f"CASE WHEN {same} THEN replaced.{column} END AS {column}")
         else:
@@ -452,10 +538,14 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
     files = _Files([file], _refuse_changed)
     connection.execute(f"ATTACH {literal(str(file))} AS source (READ_ONLY)")
     rows = connection.execute(
-        "SELECT schema_name, table_name, '' FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
-        "SELECT schema_name, view_name, 'a view' FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
+        "SELECT schema_name, table_name, '' FROM duckdb_tables() WHERE database_name = 'source'"
+        " UNION ALL SELECT schema_name, view_name, 'a view' FROM duckdb_views() WHERE database_name"
+        " = 'source' AND NOT internal"
     ).fetchall()
-    names = {name if schema == "main" else f"{schema}.{name}": (schema, name, view) for schema, name, view in rows}
+    names = {
+        name if schema == "main" else f"{schema}.{name}": (schema, name, view)
+        for schema, name, view in rows
+    }
     schema, name, view = names[one_table(table, sorted(names))]
     relation = connection.sql(f"SELECT * FROM source.{in_quotes(schema)}.{in_quotes(name)}")  # noqa: S608
     _refuse_scans(relation, _TABLES, _VIEW)
@@ -464,7 +554,9 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
 
 
 def _refuse_changed() -> None:
-    """Refuse a database whose rows are still those of when it was opened, although its file is another one now."""
+    """Refuse a database whose rows are still those of when it was opened, although its file is
+    another one now.
+    """
     raise SourceChanged("the database has changed since it was opened; open the study again")
 
 

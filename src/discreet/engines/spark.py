@@ -1,9 +1,10 @@
-"""Spark as a source: a DataFrame, or spark:table and spark:folder/of/file.parquet in the active session.
+"""Spark as a source: a DataFrame, or spark:table and spark:folder/of/file.parquet in the active
+session.
 
-No setting of the session is changed, and nothing is written. Only SQL over DataFrames is used, no RDD, so that Spark
-Connect works as well; where there is a context, it stops jobs. Rows and declared keys are arguments of the statement;
-the result, integers for each group, is returned as Arrow. Arrays, maps, structs, binaries, intervals and variants are
-not supported.
+No setting of the session is changed, and nothing is written. Only SQL over DataFrames is used, no
+RDD, so that Spark Connect works as well; where there is a context, it stops jobs. Rows and declared
+keys are arguments of the statement; the result, integers for each group, is returned as Arrow.
+Arrays, maps, structs, binaries, intervals and variants are not supported.
 """
 
 from __future__ import annotations
@@ -49,7 +50,14 @@ from discreet.engines.textfiles import Layout, refuse_alike
 from discreet.engines.unreadable import why_unreadable
 from discreet.engines.unusable import SPARK as EXPRESSIONS
 from discreet.engines.unusable import unusable
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, SourceChanged, SourceUnusable, Stopped
+from discreet.errors import (
+    DiscreetError,
+    EngineFailed,
+    InvalidParameter,
+    SourceChanged,
+    SourceUnusable,
+    Stopped,
+)
 from discreet.parameters import quote
 
 _KINDS: dict[str, tuple[Kind, bool]] = {
@@ -66,26 +74,62 @@ _TABLE_FORMATS = ("parquet", "orc", "delta", "iceberg")
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 
 _CHECKING = "parquet-mr"
-"""What writes Parquet for Spark and Hive, which check that a decimal is within the precision of its column."""
+"""What writes Parquet for Spark and Hive, which check that a decimal is within the precision of its
+column.
+"""
 _UNCHECKED = " unchecked"
 _SHORT = 18
 """Spark checks decimals of more digits when it reads them, and fails if one does not fit."""
 _LONG_DECIMAL = re.compile(r"decimal\((19|[23]\d),")
 _LONG = (
-    "it has decimals of more than 18 digits, which Spark did not write, and Spark fails on a value that does not fit; "
-    "write the file again with Spark, or the column with at most 18 digits or as DOUBLE"
+    "it has decimals of more than 18 digits, which Spark did not write, and Spark fails on a value"
+    " that does not fit; write the file again with Spark, or the column with at most 18 digits or"
+    " as DOUBLE"
 )
 
 _MILLISECONDS = re.compile(r"Timestamp\([^)]*timeUnit=milliseconds")
 
 _NO_JAVA = ("JAVA_GATEWAY_EXITED",)
-_NO_SESSION = ("NO_ACTIVE_SESSION", "NO_ACTIVE_OR_DEFAULT_SESSION", "CONNECT_URL_NOT_SET", "SESSION_CLOSED")
-_LOST = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "EOFError", "SparkConnectGrpcException")
-_NO_NAME = ("PARSE_", "REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "IDENTIFIER_TOO_MANY_NAME_PARTS")
+_NO_SESSION = (
+    "NO_ACTIVE_SESSION",
+    "NO_ACTIVE_OR_DEFAULT_SESSION",
+    "CONNECT_URL_NOT_SET",
+    "SESSION_CLOSED",
+)
+_LOST = (
+    "Py4JNetworkError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "EOFError",
+    "SparkConnectGrpcException",
+)
+_NO_NAME = (
+    "PARSE_",
+    "REQUIRES_SINGLE_PART_NAMESPACE",
+    "CATALOG_NOT_FOUND",
+    "IDENTIFIER_TOO_MANY_NAME_PARTS",
+)
 _ABSENT = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND", *_NO_NAME)
-_UNREADABLE = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FILE_NOT_FOUND", "CANNOT_READ_FILE_FOOTER", "CANNOT_READ_FILE")
-_NO_SYSTEM = ("UnsupportedFileSystemException", "S3AFileSystem", "UnknownHostException", "ClassNotFoundException")
-_GENERAL = ("Py4JJavaError", "SparkException", "RuntimeException", "IllegalArgumentException", "AnalysisException")
+_UNREADABLE = (
+    "FAILED_READ_FILE",
+    "FILE_NOT_EXIST",
+    "FILE_NOT_FOUND",
+    "CANNOT_READ_FILE_FOOTER",
+    "CANNOT_READ_FILE",
+)
+_NO_SYSTEM = (
+    "UnsupportedFileSystemException",
+    "S3AFileSystem",
+    "UnknownHostException",
+    "ClassNotFoundException",
+)
+_GENERAL = (
+    "Py4JJavaError",
+    "SparkException",
+    "RuntimeException",
+    "IllegalArgumentException",
+    "AnalysisException",
+)
 _DEPTH = 20
 """How many causes of an error in Java are looked at."""
 
@@ -98,7 +142,7 @@ class Spark(SQLEngine):
 
     dialect = SPARK
 
-    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008
         self._lock = threading.Lock()
         self._source = source
         self._seconds = layout.time_limit
@@ -107,7 +151,9 @@ class Spark(SQLEngine):
         self._is_stopped = False  # whether a person has stopped it
         frame = self._guarded("open", self._resolved)
         if not hasattr(frame, "sparkSession"):
-            raise SourceUnusable(f"the source must be a Spark DataFrame, got a {type(source).__name__}")
+            raise SourceUnusable(
+                f"the source must be a Spark DataFrame, got a {type(source).__name__}"
+            )
         self._guarded("check", lambda: _check(frame.sparkSession))
         used = {name.lower() for name in layout.columns or frame.columns}
         refuse_alike([name for name in frame.columns if name.lower() in used])
@@ -118,7 +164,9 @@ class Spark(SQLEngine):
         unsafe = _unsafe(schema, self._files.values())
         self.unread = {**unread, **unsafe}
         refuse_unread(self.unread, layout.columns)
-        self._schema = MappingProxyType({name: kind for name, kind in schema.items() if name not in unsafe})
+        self._schema = MappingProxyType(
+            {name: kind for name, kind in schema.items() if name not in unsafe}
+        )
         self._used = in_use(self._schema, layout.columns)
         self._kinds: dict[str, set[str]] = {}
         """The types that each column had in the files."""
@@ -159,15 +207,23 @@ class Spark(SQLEngine):
         if known:
             return known
         name = self._source.removeprefix("spark:") if isinstance(self._source, str) else ""
-        named = Path(unquote(urlsplit(name).path)) if name.startswith(("/", "file:")) else Path(name)
+        named = (
+            Path(unquote(urlsplit(name).path)) if name.startswith(("/", "file:")) else Path(name)
+        )
         return (
-            sorted(named.rglob("*.parquet")) if name and named.is_dir() else [named] if name and named.exists() else []
+            sorted(named.rglob("*.parquet"))
+            if name and named.is_dir()
+            else [named]
+            if name and named.exists()
+            else []
         )
 
     def _compared(self) -> Any:
-        """The DataFrame, whose columns in use, and those of the files under it, have the types of when it was opened.
+        """The DataFrame, whose columns in use, and those of the files under it, have the types of
+        when it was opened.
 
-        A file may have other columns in addition. A DataFrame keeps its list of files, a name is looked up again.
+        A file may have other columns in addition. A DataFrame keeps its list of files, a name is
+        looked up again.
         """
         frame = self._resolved()
         if _is_stopped(frame):
@@ -178,30 +234,43 @@ class Spark(SQLEngine):
             raise SourceChanged(OTHER_ROWS)
         for file, types in _types_of_files(frame).items():
             before = self._files.get(file, self._common)
-            needed = before.keys() & self._used.keys() if isinstance(self._source, str) else before.keys()
-            others = [name for name, kind in types.items() if kind not in self._kinds.get(name, {kind})]
+            needed = (
+                before.keys() & self._used.keys()
+                if isinstance(self._source, str)
+                else before.keys()
+            )
+            others = [
+                name for name, kind in types.items() if kind not in self._kinds.get(name, {kind})
+            ]
             if others or not needed <= types.keys():
-                raise SourceChanged(f"the file {file.name} has other columns or types than before; {REOPEN}")
+                raise SourceChanged(
+                    f"the file {file.name} has other columns or types than before; {REOPEN}"
+                )
         return frame
 
     def _explained(self, error: Exception) -> Failure | DiscreetError | None:
-        if isinstance(error, OSError | pa.ArrowException) and (failure := why_unreadable(self._paths)):
+        if isinstance(error, OSError | pa.ArrowException) and (
+            failure := why_unreadable(self._paths)
+        ):
             return failure
         found = explained(error, self._source, self._paths)
         if isinstance(found, SourceUnusable) and hasattr(self, "_used"):
             return SourceChanged(
-                f"{_named(self._source)} is gone since the study was opened: put it back", code=found.code
+                f"{_named(self._source)} is gone since the study was opened: put it back",
+                code=found.code,
             )
         if self._is_stopped and isinstance(found, Failure):
             return Failure(_BY_A_PERSON, found.code, Stopped)
         return found
 
     @contextmanager
-    def _tables(self, sql: str, keys: pa.Table | None, stored: str | None) -> Iterator[Iterator[pa.Table]]:
+    def _tables(
+        self, sql: str, keys: pa.Table | None, stored: str | None
+    ) -> Iterator[Iterator[pa.Table]]:
         """The statement over the rows, the declared keys, and the rows that are stored first.
 
-        The executors keep a checkpoint until it is no longer used. It is never computed again, not even by repeated
-        tasks: if a part of it is lost, the statement fails.
+        The executors keep a checkpoint until it is no longer used. It is never computed again, not
+        even by repeated tasks: if a part of it is lost, the statement fails.
         """
         with self._lock, ExitStack() as stack:
             source = self._compared()
@@ -222,9 +291,12 @@ class Spark(SQLEngine):
 
     @contextmanager
     def _limited(self, session: Any) -> Iterator[None]:
-        """Within the block the jobs of this thread have a tag, by which they are stopped when their time is over."""
+        """Within the block the jobs of this thread have a tag, by which they are stopped when their
+        time is over.
+        """
         tag = f"discreet-{random_digits(1)}"
-        context = getattr(session, "sparkContext", None)  # Spark Connect has none; other sessions' tags are a thread's
+        # Spark Connect has none; other sessions' tags are a thread's
+        context = getattr(session, "sparkContext", None)
         if context is None:
             add, stop, remove = session.addTag, session.interruptTag, session.removeTag
         else:
@@ -239,10 +311,12 @@ class Spark(SQLEngine):
             remove(tag)
 
 
-def explained(  # noqa: PLR0911 - one case for each kind of failure
+def explained(  # noqa: PLR0911
     error: Exception, source: object, files: Iterable[Path] = ()
 ) -> Failure | SourceUnusable | None:
-    """What an error of Spark means, by its conditions and the classes of its causes; no message is passed on."""
+    """What an error of Spark means, by its conditions and the classes of its causes; no message is
+    passed on.
+    """
     names, state = _names(error)
     code = " ".join(filter(None, (names[0], state and f"SQLSTATE {state}")))
 
@@ -251,56 +325,79 @@ def explained(  # noqa: PLR0911 - one case for each kind of failure
 
     if has(*_NO_JAVA):
         words = (
-            "Spark needs Java, which does not start: install Java 17 or newer, set JAVA_HOME, and open the study again"
+            "Spark needs Java, which does not start: install Java 17 or newer, set JAVA_HOME, and"
+            " open the study again"
         )
         return Failure(words, code)
     if has(*_NO_SESSION, *_LOST) or _is_stopped(source):
         return Failure(_NO_LONGER, code)
     if has(*_ABSENT):
         return SourceUnusable(
-            "the source must name a table or view of the Spark session, or a path that exists and ends in "
-            f".parquet or .orc, got {_named(source)}; for a folder of another name give the DataFrame "
-            "spark.read.parquet(folder)",
+            "the source must name a table or view of the Spark session, or a path that exists and"
+            f" ends in .parquet or .orc, got {_named(source)}; for a folder of another name give"
+            " the DataFrame spark.read.parquet(folder)",
             code=code,
         )
     if has("UNABLE_TO_INFER_SCHEMA"):
-        return SourceUnusable(f"the source must have files of rows in it, got {_named(source)}: write them", code=code)
+        return SourceUnusable(
+            f"the source must have files of rows in it, got {_named(source)}: write them", code=code
+        )
     if has(*_NO_SYSTEM):
-        words = "Spark cannot use the file system of the source: add its package to the session, or correct the host"
+        words = (
+            "Spark cannot use the file system of the source: add its package to the session, or"
+            " correct the host"
+        )
         return Failure(words, code)
     if (
-        has("INSUFFICIENT_PERMISSIONS", "PERMISSION", "AccessControlException", "AccessDeniedException")
+        has(
+            "INSUFFICIENT_PERMISSIONS",
+            "PERMISSION",
+            "AccessControlException",
+            "AccessDeniedException",
+        )
         or state == "42501"
     ):
-        return Failure("the session may not read the source: ask the catalogue's or file system's administrator", code)
+        return Failure(
+            "the session may not read the source: ask the catalogue's or file system's"
+            " administrator",
+            code,
+        )
     if has(*_UNREADABLE) and (failure := why_unreadable(files)):
         return failure
     if has(*_UNREADABLE):
         words = (
-            "a file under the source is gone, damaged, or not of the kind that its name says: write it again, and open"
+            "a file under the source is gone, damaged, or not of the kind that its name says: write"
+            " it again, and open"
         )
         return Failure(f"{words} the study again", code)
-    if has("JOB_CANCELLED", "OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "SparkJobCancelled") or state == "HY008":
-        return Failure(_BY_A_PERSON, code, Stopped)
-    if has("PYTHON_EXCEPTION", "PythonException", "USER_RAISED_EXCEPTION", "FAILED_EXECUTE_UDF") or state.startswith(
-        "22"
+    if (
+        has("JOB_CANCELLED", "OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "SparkJobCancelled")
+        or state == "HY008"
     ):
+        return Failure(_BY_A_PERSON, code, Stopped)
+    if has(
+        "PYTHON_EXCEPTION", "PythonException", "USER_RAISED_EXCEPTION", "FAILED_EXECUTE_UDF"
+    ) or state.startswith("22"):
         return Failure(_COMPUTATION, code)
-    if has("SparkOutOfMemoryError", "OutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY", "EXECUTOR_MEMORY"):
+    if has(
+        "SparkOutOfMemoryError", "OutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY", "EXECUTOR_MEMORY"
+    ):
         return Failure("Spark has too little memory for the statement: ask for fewer groups", code)
     if has("SparkException", "Py4JJavaError", "INTERNAL_ERROR") or names[1:]:
-        return Failure("a task of Spark failed: its log says why; ask again when the cluster is sound", code)
+        return Failure(
+            "a task of Spark failed: its log says why; ask again when the cluster is sound", code
+        )
     return None
 
 
 _NO_LONGER = (
-    "there is no Spark session, or it has ended: create one, as in SparkSession.builder.getOrCreate(), and open the "
-    "study again"
+    "there is no Spark session, or it has ended: create one, as in"
+    " SparkSession.builder.getOrCreate(), and open the study again"
 )
 _BY_A_PERSON = "the statement was stopped by a person: ask again"
 _COMPUTATION = (
-    "a computation of the DataFrame or view that is the source fails: correct it, and use try_cast and functions that "
-    "give NULL"
+    "a computation of the DataFrame or view that is the source fails: correct it, and use try_cast"
+    " and functions that give NULL"
 )
 
 
@@ -311,7 +408,9 @@ def _is_stopped(source: object) -> bool:
 
 
 def _names(error: Exception) -> tuple[list[str], str]:
-    """The conditions and classes of an error and of its causes in Java, first the most telling, and its SQLSTATE."""
+    """The conditions and classes of an error and of its causes in Java, first the most telling, and
+    its SQLSTATE.
+    """
     names = [*_asked(error, "getCondition"), type(error).__name__]
     cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_DEPTH):
@@ -337,7 +436,9 @@ def _asked(error: Any, method: str) -> list[str]:
 
 @contextmanager
 def without_values() -> Iterator[None]:
-    """Within the block PySpark's own log is silent in this thread: it would quote the value that a cast refuses."""
+    """Within the block PySpark's own log is silent in this thread: it would quote the value that a
+    cast refuses.
+    """
     before, _silent.on = getattr(_silent, "on", False), True
     try:
         _add_filter()
@@ -352,7 +453,8 @@ _silent = threading.local()
 @lru_cache
 def _add_filter() -> None:
     with suppress(ImportError):
-        from pyspark.logger import PySparkLogger  # the loggers must be of this class, so PySpark makes them
+        # the loggers must be of this class, so PySpark makes them
+        from pyspark.logger import PySparkLogger
 
         for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
             PySparkLogger.getLogger(name).addFilter(lambda _: not getattr(_silent, "on", False))
@@ -386,18 +488,25 @@ def _opened(source: str) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise InvalidParameter("a source on Spark needs pyspark: pip install 'discreet[spark]'") from None
+        raise InvalidParameter(
+            "a source on Spark needs pyspark: pip install 'discreet[spark]'"
+        ) from None
     session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     name = source.removeprefix("spark:")
     ending = name.rstrip("/").lower()
-    if ending.endswith(_TEXTS):  # Spark would guess types from rows, and split lines at carriage returns
-        raise InvalidParameter("a text file must be converted to Parquet for Spark, or read as a DataFrame")
+    # Spark would guess types from rows, and split lines at carriage returns
+    if ending.endswith(_TEXTS):
+        raise InvalidParameter(
+            "a text file must be converted to Parquet for Spark, or read as a DataFrame"
+        )
     kind = _format_of(name)
     return session.table(name) if kind is None else session.read.format(kind).load(name)
 
 
 def _what_chose(source: Any, frame: Any) -> str:
-    """What chooses the rows of a source, as in `Engine.chosen`: only tables of files in these formats have all rows."""
+    """What chooses the rows of a source, as in `Engine.chosen`: only tables of files in these
+    formats have all rows.
+    """
     if not isinstance(source, str):
         return by_filter("a DataFrame")
     name = source.removeprefix("spark:")
@@ -405,14 +514,16 @@ def _what_chose(source: Any, frame: Any) -> str:
         is_part = is_part_of_folder(name) or _begins_in_part(name, frame)
         return PART_OF_FOLDER if is_part or any(map(is_linked_part, _local_files(frame))) else ""
     described = frame.sparkSession.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    facts = {row["col_name"]: str(row["data_type"]).lower() for row in described}  # the facts come after the columns
+    # the facts come after the columns
+    facts = {row["col_name"]: str(row["data_type"]).lower() for row in described}
     if facts.get("Type") in ("managed", "external") and facts.get("Provider") in _TABLE_FORMATS:
         return ""
     return by_filter("a view, or a table that Spark reads through another system")
 
 
 def _begins_in_part(name: str, frame: Any) -> bool:
-    """Whether a relative path begins in a folder such as year=2024, by the whole paths of its files.
+    """Whether a relative path begins in a folder such as year=2024, by the whole paths of its
+    files.
 
     What is below the path does not count: there are all parts of a table.
     """
@@ -422,7 +533,10 @@ def _begins_in_part(name: str, frame: Any) -> bool:
     for address in frame.inputFiles():
         parts = unquote(urlsplit(address).path).split("/")
         starts = range(len(parts) - len(own) + 1)
-        start = next((at for at in starts if all(map(fnmatchcase, parts[at : at + len(own)], own))), len(parts))
+        start = next(
+            (at for at in starts if all(map(fnmatchcase, parts[at : at + len(own)], own))),
+            len(parts),
+        )
         if is_part_of_folder("/".join(parts[:start])):
             return True
     return False
@@ -449,16 +563,22 @@ def _schema(frame: Any) -> tuple[Schema, dict[str, str]]:
         elif word in _KINDS:
             columns[field.name] = ColumnType(*_KINDS[word], described)
         else:
-            unread[field.name] = unusable(field.name, word.partition("<")[0], EXPRESSIONS, "the DataFrame or view")
+            unread[field.name] = unusable(
+                field.name, word.partition("<")[0], EXPRESSIONS, "the DataFrame or view"
+            )
     return MappingProxyType(columns), unread
 
 
 def _types_of_files(frame: Any) -> dict[Path, Mapping[str, str]]:
-    """The types of the columns of each file on this machine under a frame; a file is read again when it has changed."""
+    """The types of the columns of each file on this machine under a frame; a file is read again
+    when it has changed.
+    """
     found = {}
     for file in _local_files(frame):
         stat = file.stat()
-        found[file] = _types_of(file, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
+        found[file] = _types_of(
+            file, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        )
     return found
 
 
@@ -471,9 +591,14 @@ def _types_of(file: Path, _stamp: object) -> Mapping[str, str]:
         read = pq.ParquetFile(opened)
         schema, checked = read.schema, str(read.metadata.created_by).startswith(_CHECKING)
     columns = [schema.column(index) for index in range(len(schema))]
-    is_long = [str(part.logical_type).startswith("Decimal") and part.precision > _SHORT for part in columns]
+    is_long = [
+        str(part.logical_type).startswith("Decimal") and part.precision > _SHORT for part in columns
+    ]
     return {
-        part.path: f"{part.physical_type} {part.length} {part.logical_type}{_UNCHECKED if long and not checked else ''}"
+        part.path: (
+            f"{part.physical_type} {part.length}"
+            f" {part.logical_type}{_UNCHECKED if long and not checked else ''}"
+        )
         for part, long in zip(columns, is_long, strict=True)
     }
 
@@ -487,20 +612,38 @@ def _local_files(frame: Any) -> Iterator[Path]:
 
 
 def _unsafe(schema: Schema, files: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The columns on a value of which Spark may fail, and why: times or decimals, if a file has such ones.
+    """The columns on a value of which Spark may fail, and why: times or decimals, if a file has
+    such ones.
 
-    All times, or all long decimals, of a frame: Spark does not say which. Only files on this machine are checked.
+    All times, or all long decimals, of a frame: Spark does not say which. Only files on this
+    machine are checked.
     """
     kinds = {kind for types in files for kind in types.values()}
     unsafe: dict[str, str] = {}
     if any(_MILLISECONDS.search(kind) for kind in kinds):
-        unsafe |= {name: MILLISECONDS for name, column in schema.items() if column.described.startswith("timestamp")}
+        unsafe |= {
+            name: MILLISECONDS
+            for name, column in schema.items()
+            if column.described.startswith("timestamp")
+        }
     if any(kind.endswith(_UNCHECKED) for kind in kinds):
-        unsafe |= {name: _LONG for name, column in schema.items() if _LONG_DECIMAL.match(column.described)}
+        unsafe |= {
+            name: _LONG for name, column in schema.items() if _LONG_DECIMAL.match(column.described)
+        }
     return unsafe
 
 
 def _key_types(keys: pa.Table) -> str:
-    """The types of declared keys in Spark, where a plain timestamp could be read in the session's zone."""
-    words = {"double": "double", "int64": "bigint", "int32": "int", "string": "string", "bool": "boolean"}
-    return ", ".join(f"{field.name} {words.get(str(field.type), 'timestamp_ntz')}" for field in keys.schema)
+    """The types of declared keys in Spark, where a plain timestamp could be read in the session's
+    zone.
+    """
+    words = {
+        "double": "double",
+        "int64": "bigint",
+        "int32": "int",
+        "string": "string",
+        "bool": "boolean",
+    }
+    return ", ".join(
+        f"{field.name} {words.get(str(field.type), 'timestamp_ntz')}" for field in keys.schema
+    )

@@ -1,4 +1,5 @@
-"""SQLite tables by Python's own reader: a value that does not have its column's declared type is missing.
+"""SQLite tables by Python's own reader: a value that does not have its column's declared type is
+missing.
 
 So is a text that is not valid UTF-8, which SQLite does not check.
 """
@@ -29,29 +30,49 @@ _TYPES = {
     ("CHAR", "CLOB", "TEXT"): "string",
     ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
 }
-"""Arrow types for SQLite's declared types, by its rules of affinity, and for dates and truth values."""
+"""Arrow types for SQLite's declared types, by its rules of affinity, and for dates and truth
+values.
+"""
 
 
 def sqlite_table(file: Path, table: str) -> tuple[Any, str, dict[str, str], str]:
-    """The rows of a table, its name, the columns that cannot be read, with the reason, and what kind of table it is."""
+    """The rows of a table, its name, the columns that cannot be read, with the reason, and what
+    kind of table it is.
+    """
     opened = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     try:
         opened.text_factory = _text
-        tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        name = one_table(table, sorted(row[0] for row in opened.execute(tables) if row[0] is not None))
-        described = opened.execute("SELECT name, type FROM pragma_table_info(?)", (name,)).fetchall()
+        tables = (
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE"
+            " 'sqlite_%'"
+        )
+        name = one_table(
+            table, sorted(row[0] for row in opened.execute(tables) if row[0] is not None)
+        )
+        described = opened.execute(
+            "SELECT name, type FROM pragma_table_info(?)", (name,)
+        ).fetchall()
         [(kind,)] = opened.execute(_KIND, (name,)).fetchall()
         kinds: dict[str, str] = {}
         unread: dict[str, str] = {}
         for column, declared in described:
             if column is None:
-                raise InvalidParameter(f"the columns of {name} must have names in UTF-8, and one has not; rename it")
-            fitting = [kind for words, kind in _TYPES.items() if any(word in declared.upper() for word in words)]
+                raise InvalidParameter(
+                    f"the columns of {name} must have names in UTF-8, and one has not; rename it"
+                )
+            fitting = [
+                kind
+                for words, kind in _TYPES.items()
+                if any(word in declared.upper() for word in words)
+            ]
             if fitting:
                 kinds[column] = fitting[0]
             else:
                 unread[column] = unusable(
-                    column, declared or "none", SQLITE, "a column of another table, with a declared type"
+                    column,
+                    declared or "none",
+                    SQLITE,
+                    "a column of another table, with a declared type",
                 )
         refuse_columnless(name, list(kinds), unread)
         types = {column: pa.type_for_alias(kind) for column, kind in kinds.items()}
@@ -61,7 +82,10 @@ def sqlite_table(file: Path, table: str) -> tuple[Any, str, dict[str, str], str]
         batches = []
         while chunk := rows.fetchmany(_BATCH):
             columns = zip(kinds.items(), zip(*chunk, strict=True), strict=True)
-            arrays = [pa.array([_sqlite_value(v, kind) for v in values], types[c]) for (c, kind), values in columns]
+            arrays = [
+                pa.array([_sqlite_value(v, kind) for v in values], types[c])
+                for (c, kind), values in columns
+            ]
             batches.append(pa.record_batch(arrays, names=list(kinds)))
     finally:
         opened.close()
@@ -89,14 +113,17 @@ def sqlite_failure(error: sqlite3.Error) -> Failure:
     name = _name(error)
     if is_locked(error):
         return Failure(
-            "the SQLite file of the source is locked by a process that writes to it: wait until it has finished, or "
-            "name a copy of the file",
+            "the SQLite file of the source is locked by a process that writes to it: wait until it"
+            " has finished, or name a copy of the file",
             name,
         )
     if name == "SQLITE_CANTOPEN":
         words = "cannot be opened: see whether it is there, and may be read with its folder"
     elif name.startswith("SQLITE_READONLY"):
-        words = "has an unfinished transaction, and its folder cannot be written: open it once with sqlite3, or copy it"
+        words = (
+            "has an unfinished transaction, and its folder cannot be written: open it once with"
+            " sqlite3, or copy it"
+        )
     elif name.startswith("SQLITE_IOERR"):
         words = "cannot be read, since its disk fails: repair the disk, or put back a copy"
     else:
@@ -127,5 +154,7 @@ def one_table(table: str, names: Sequence[str]) -> str:
     if table or len(names) != 1:
         got = f", got {quote(table)}" if table else ""
         there = ", ".join(names) or "no table"
-        raise InvalidParameter(f"the source must name a table, as in file.db#table{got}; the file has {there}")
+        raise InvalidParameter(
+            f"the source must name a table, as in file.db#table{got}; the file has {there}"
+        )
     return names[0]

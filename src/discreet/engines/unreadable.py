@@ -1,6 +1,8 @@
-"""Why a file of a source cannot be read: gone, a folder, forbidden, cut, encrypted, or no file of its kind.
+"""Why a file of a source cannot be read: gone, a folder, forbidden, cut, encrypted, or no file of
+its kind.
 
-It looks at the first and the last bytes of a file after an engine has failed, and says nothing about a row.
+It looks at the first and the last bytes of a file after an engine has failed, and says nothing
+about a row.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 _ENCRYPTED = "is encrypted: name a copy without encryption as the source"
 _CUT = "is shorter than it says, since its copying or writing was cut off: copy or write it again"
 _BLOCKS, _FLAGS = 3 * 4096, 20
-"""The three headers of a DuckDB file, in bytes, and where the flags begin, of which the first means encryption."""
+"""The three headers of a DuckDB file, in bytes, and where the flags begin, of which the first means
+encryption.
+"""
 
 
 def why_unreadable(files: Iterable[Path]) -> Failure | None:
@@ -65,7 +69,9 @@ def _of_sqlite(head: bytes, size: int) -> str:
     if len(head) < 100:
         return _CUT
     if head[19] > 2 or int.from_bytes(head[44:48], "big") > 4:
-        return "is of a newer version of SQLite: write it with this one, or copy the table to Parquet"
+        return (
+            "is of a newer version of SQLite: write it with this one, or copy the table to Parquet"
+        )
     page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
     is_counted = head[24:28] == head[92:96]
     return _CUT if is_counted and size < pages * (65536 if page == 1 else page) else ""

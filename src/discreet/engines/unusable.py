@@ -1,4 +1,6 @@
-"""What to do about a column that exists and whose type cannot be used: an expression of it, and where to write it."""
+"""What to do about a column that exists and whose type cannot be used: an expression of it, and
+where to write it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-Family: TypeAlias = Literal["json", "list", "struct", "map", "time", "interval", "bytes", "money", "other"]
+Family: TypeAlias = Literal[
+    "json", "list", "struct", "map", "time", "interval", "bytes", "money", "other"
+]
 
 _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"json|variant", "json"),
@@ -47,7 +51,9 @@ DUCKDB: Expressions = MappingProxyType(
         "other": "CAST({} AS VARCHAR)",
     }
 )
-SQLITE: Expressions = MappingProxyType({"bytes": "CAST(hex({}) AS TEXT)", "other": "CAST({} AS TEXT)"})
+SQLITE: Expressions = MappingProxyType(
+    {"bytes": "CAST(hex({}) AS TEXT)", "other": "CAST({} AS TEXT)"}
+)
 SPARK: Expressions = MappingProxyType(
     {
         "json": "variant_get({}, '$.field', 'string')",
@@ -69,7 +75,10 @@ def unusable(name: str, kind: str, expressions: Expressions, where: str) -> str:
     'its type is text[]; put tags[1], or what else you need of it, into a view that is the source'
     """
     families = [family for shape, family in _FAMILIES if re.search(shape, kind.lower())]
-    form = next((expressions[family] for family in families[:1] if family in expressions), expressions["other"])
+    form = next(
+        (expressions[family] for family in families[:1] if family in expressions),
+        expressions["other"],
+    )
     shown = name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
     more = ", or what else you need of it," if "{}" in form else ""
     return f"its type is {kind}; put {form.format(shown)}{more} into {where}"

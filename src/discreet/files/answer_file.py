@@ -1,13 +1,16 @@
-"""An answer with any number of cells, written to a Parquet file part by part: `plan.release(to="cells.parquet")`.
+"""An answer with any number of cells, written to a Parquet file part by part:
+`plan.release(to="cells.parquet")`.
 
-    spend → fetch → for each part of the cells: draw, estimate, write → hash → record → rename the file
+    spend → fetch → for each part of the cells: draw, estimate, write → hash → record → rename the
+    file
 
-The file has one row for each combination of declared keys; a column holds keys, or a released number with `…_low` and
-`…_high` beside it. Every cell has its own draw, as in `plan.release()`. The ledger stores the record and the file's
-SHA-256, not the numbers; the same question returns the existing file or is refused (`files.recorded_file`).
+The file has one row for each combination of declared keys; a column holds keys, or a released
+number with `…_low` and `…_high` beside it. Every cell has its own draw, as in `plan.release()`. The
+ledger stores the record and the file's SHA-256, not the numbers; the same question returns the
+existing file or is refused (`files.recorded_file`).
 
-Not supported: quantiles and extremes, and HAVING, ORDER BY, LIMIT and arithmetic with released numbers, which the
-reader of the file can do at no cost.
+Not supported: quantiles and extremes, and HAVING, ORDER BY, LIMIT and arithmetic with released
+numbers, which the reader of the file can do at no cost.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ from discreet.threads import in_turn
 if TYPE_CHECKING:
     from discreet.release.plan import Plan
 
-_PARTS = 4  # parts in one row group of the file: larger groups need more memory, and take no less time
+# parts in one row group of the file: larger groups need more memory, and take no less time
+_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,7 +61,9 @@ class AnswerFile:
     """A table of released numbers in a Parquet file."""
 
     record: dict[str, Any]
-    """Everything a reader needs to judge the numbers; `file`, `sha256` and `rows` describe the file."""
+    """Everything a reader needs to judge the numbers; `file`, `sha256` and `rows` describe the
+    file.
+    """
     remaining: Fraction
     """The study's remaining ε when this was released or asked again."""
     entry: str
@@ -83,8 +89,12 @@ class AnswerFile:
         return views.card(self)
 
     def sign(self, *, key: str | os.PathLike[str], force: bool = False) -> list[Any]:
-        """Sign the file and its record as `<name>.signature.json` beside them, with a key of `discreet keys new`."""
-        return views.signed(self, [self.path, self.path.with_suffix(".release.json")], key=key, force=force)
+        """Sign the file and its record as `<name>.signature.json` beside them, with a key of
+        `discreet keys new`.
+        """
+        return views.signed(
+            self, [self.path, self.path.with_suffix(".release.json")], key=key, force=force
+        )
 
     def to_arrow(self) -> pa.Table:
         """The whole table in memory, as an Arrow table."""
@@ -93,19 +103,31 @@ class AnswerFile:
     def __repr__(self) -> str:
         confidence = float(read_fraction(self.record["confidence"])) * 100
         left = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        return f"{len(self):,} rows in {one_line(self.path.name)} · intervals at {confidence:g} % · {left}"
+        return (
+            f"{len(self):,} rows in {one_line(self.path.name)} · intervals at {confidence:g} % ·"
+            f" {left}"
+        )
 
 
-def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None) -> AnswerFile:
+def release_to(
+    plan: Plan, target: str | os.PathLike[str], entry: str, analyst: str | None
+) -> AnswerFile:
     """The file with the answer of a plan, written now or before."""
     if Path(target).suffix != ".parquet":
-        raise InvalidParameter(f"to must be a new file that ends in .parquet, got {Path(target).name!r}")
+        raise InvalidParameter(
+            f"to must be a new file that ends in .parquet, got {Path(target).name!r}"
+        )
     if obstacle := unstreamed(plan):
         raise QueryRefused(obstacle)
     refuse_large_file(plan)
     study = plan.study
     asking = asking_of(
-        study, request_id=entry, query=plan.canonical, epsilon=plan.epsilon, analyst=analyst, asked=plan.query.sql
+        study,
+        request_id=entry,
+        query=plan.canonical,
+        epsilon=plan.epsilon,
+        analyst=analyst,
+        asked=plan.query.sql,
     )
     study.budget.refuse_in_vain(plan.epsilon, analyst)
     record_path = Path(target).with_suffix(".release.json")
@@ -126,7 +148,8 @@ def release_to(plan: Plan, target: str | os.PathLike[str], entry: str, analyst: 
     record = released(target, write, asking, kept=study.kept)
     remaining = study.ledger.remaining(study.name, analyst=analyst)
     answer = AnswerFile(record=record, remaining=remaining, entry=entry, plan=plan)
-    if os.path.abspath(target) == record["file"] and not is_plain_file(record_path):  # a repeat may be elsewhere
+    # a repeat may be elsewhere
+    if os.path.abspath(target) == record["file"] and not is_plain_file(record_path):
         document = {**record, "entry": entry, "card": answer.card().content}
         write_file(record_path, json.dumps(document, ensure_ascii=False, indent=1), kept=study.kept)
     return answer
@@ -140,16 +163,23 @@ def unstreamed(plan: Plan) -> str | None:
     plain = all(isinstance(output, Named) for _, output in query.outputs)
     if query.having or query.order or query.limit is not None or not plain:
         return (
-            "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with to=, "
-            "and apply them to the file, at no cost"
+            "HAVING, ORDER BY, LIMIT and arithmetic act on released numbers: leave them out with"
+            " to=, and apply them to the file, at no cost"
         )
-    if not all(isinstance(share.design, CountDesign | MomentDesign | JointDesign) for share in plan.shares):
-        return "with to= an answer has counts, sums, means, variances and std; ask for other statistics without it"
+    if not all(
+        isinstance(share.design, CountDesign | MomentDesign | JointDesign) for share in plan.shares
+    ):
+        return (
+            "with to= an answer has counts, sums, means, variances and std; ask for other"
+            " statistics without it"
+        )
     return None
 
 
 def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of the answer, part by part, each with draws of its own; parts are computed on all cores."""
+    """The rows of the answer, part by part, each with draws of its own; parts are computed on all
+    cores.
+    """
     keys = _keys(plan)
 
     def batch(start: int) -> pa.RecordBatch:
@@ -172,13 +202,23 @@ def batches_of(plan: Plan, fetched: Exact[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _key_array(labels: pa.Array, stride: int, start: int, stop: int) -> pa.Array:
-    """The labels of some rows; few labels are a dictionary, which is copied and written with every part."""
+    """The labels of some rows; few labels are a dictionary, which is copied and written with every
+    part.
+    """
     # divisions of 32 bits take less than half the time of those of 64
-    indices = np.arange(start, stop, dtype=np.uint32 if max(stop, stride) < 2**32 else np.int64) // stride % len(labels)
+    indices = (
+        np.arange(start, stop, dtype=np.uint32 if max(stop, stride) < 2**32 else np.int64)
+        // stride
+        % len(labels)
+    )
     if len(labels) <= PART:
         return pa.DictionaryArray.from_arrays(indices.astype(np.int32), labels)
     first, last = indices[[0, -1]].tolist()
-    return labels[first : last + 1] if stride == 1 and first <= last else labels.take(pa.array(indices))
+    return (
+        labels[first : last + 1]
+        if stride == 1 and first <= last
+        else labels.take(pa.array(indices))
+    )
 
 
 def _array(column: Any) -> pa.Array:
@@ -186,7 +226,11 @@ def _array(column: Any) -> pa.Array:
     numbers = np.asarray(column)
     if numbers.dtype == object:
         whole = isinstance(numbers[0], int)
-        numbers = np.clip(numbers, -(2**63), 2**63 - 1).astype(np.int64) if whole else numbers.astype(np.float64)
+        numbers = (
+            np.clip(numbers, -(2**63), 2**63 - 1).astype(np.int64)
+            if whole
+            else numbers.astype(np.float64)
+        )
     return pa.array(numbers)
 
 

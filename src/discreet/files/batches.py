@@ -1,9 +1,9 @@
 """Noise on the numbers of Arrow record batches, in stages that run at the same time.
 
-A missing number counts as 0, so that nothing shows which values are missing; columns that are neither noised nor kept
-are left out. Kept columns are written as plain values: a dictionary (a pandas category, a polars Enum) would also
-contain the values of rows that were removed before. Spark sends `noisy_batches` to its workers, so this module and its
-imports must be light.
+A missing number counts as 0, so that nothing shows which values are missing; columns that are
+neither noised nor kept are left out. Kept columns are written as plain values: a dictionary (a
+pandas category, a polars Enum) would also contain the values of rows that were removed before.
+Spark sends `noisy_batches` to its workers, so this module and its imports must be light.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ Item = TypeVar("Item")
 _AHEAD = 2  # how many batches one stage may be ahead of the next
 
 
-def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[str]) -> tuple[str, ...]:
+def chosen_columns(
+    names: Sequence[str], columns: Sequence[str], keep: Sequence[str]
+) -> tuple[str, ...]:
     """The columns of numbers: the named columns, or the only column that is not kept."""
     chosen = tuple(columns) or tuple(name for name in names if name not in keep)
     if not columns and len(chosen) != 1:
-        raise InvalidParameter(f"--column must say which columns are noised; there are {', '.join(names)}")
+        raise InvalidParameter(
+            f"--column must say which columns are noised; there are {', '.join(names)}"
+        )
     for name in (*chosen, *keep):
         if names.count(name) != 1:
             raise InvalidParameter(f"the columns are {', '.join(names)}, got {quote(name)}")
@@ -42,11 +46,18 @@ def chosen_columns(names: Sequence[str], columns: Sequence[str], keep: Sequence[
 
 
 def noisy_schema(schema: pa.Schema, columns: Sequence[str], keep: Sequence[str]) -> pa.Schema:
-    """The types of the result, numbers first; columns that can be neither noised nor kept are refused."""
+    """The types of the result, numbers first; columns that can be neither noised nor kept are
+    refused.
+    """
     # the metadata of a schema could reveal data: it is not copied
-    kinds = [(name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64()) for name in columns]
+    kinds = [
+        (name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64())
+        for name in columns
+    ]
     numbers = [pa.field(name, kind, nullable=False) for name, kind in kinds]
-    return pa.schema([*numbers, *(pa.field(name, plain_type(name, schema.field(name).type)) for name in keep)])
+    return pa.schema(
+        [*numbers, *(pa.field(name, plain_type(name, schema.field(name).type)) for name in keep)]
+    )
 
 
 def is_whole(name: str, kind: pa.DataType) -> bool:
@@ -65,7 +76,9 @@ def plain_type(name: str, kind: pa.DataType) -> pa.DataType:
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
     if types.is_nested(kind):
-        raise InvalidParameter(f"keys must be single values, and {name!r} is of {kind}; write its parts as columns")
+        raise InvalidParameter(
+            f"keys must be single values, and {name!r} is of {kind}; write its parts as columns"
+        )
     return kind
 
 
@@ -95,7 +108,7 @@ def noisy_batches(
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
     """The items, computed in advance by another thread."""
     source, end = iter(items), object()
-    step: Callable[[], Any] = lambda: next(source, end)  # noqa: E731 - `next` has several types
+    step: Callable[[], Any] = lambda: next(source, end)  # noqa: E731
     with ThreadPoolExecutor(1) as pool:
         # in a copy of the context, where `noting` is
         futures = deque(pool.submit(copy_context().run, step) for _ in range(_AHEAD))
@@ -129,10 +142,16 @@ def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A kept column in its plain type, with the memory of its rows alone: a slice would contain the other rows."""
+    """A kept column in its plain type, with the memory of its rows alone: a slice would contain the
+    other rows.
+    """
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind)
     if types.is_run_end_encoded(column.type):
         return _plain(compute.run_end_decode(column), kind)
     column = column if column.type == kind else column.cast(kind)
-    return column if column.get_total_buffer_size() == column.nbytes else column.take(np.arange(len(column)))
+    return (
+        column
+        if column.get_total_buffer_size() == column.nbytes
+        else column.take(np.arange(len(column)))
+    )

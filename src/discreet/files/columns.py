@@ -1,9 +1,10 @@
 """Columns of numbers in files: text (one number a line), .csv, .tsv, .npy and .parquet.
 
-Names, types and the number of rows are read first, so that an unusable file is refused before anything is spent; rows
-are read later, in Arrow batches. A text has no types: it holds integers, or floats if the caller says so, because a
-type that was guessed from the values would reveal something about them. Arrow's messages may quote a value, so they are
-never passed on. `files.writer` creates the file that is written; this module writes its content.
+Names, types and the number of rows are read first, so that an unusable file is refused before
+anything is spent; rows are read later, in Arrow batches. A text has no types: it holds integers, or
+floats if the caller says so, because a type that was guessed from the values would reveal something
+about them. Arrow's messages may quote a value, so they are never passed on. `files.writer` creates
+the file that is written; this module writes its content.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from discreet.engines.base import refuse_twice
 from discreet.errors import InvalidParameter, printable
 from discreet.files.batches import Item, ahead, chosen_columns, even
 
-BATCH = 2**20  # numbers that are read, noised and written at a time, 8 MiB: one row group of the result
-_BUFFER = 2**20  # bytes of a text or Parquet column that are read at a time: one row group may be larger than memory
+# numbers that are read, noised and written at a time, 8 MiB: one row group of the result
+BATCH = 2**20
+# bytes of a text or Parquet column that are read at a time: one row group may be larger than memory
+_BUFFER = 2**20
 _ROW = re.compile(r"(?:In CSV column #\d+|CSV parse error): Row #(\d+): ", re.ASCII)
 """The beginning of Arrow's message if it knows the line; the rest may quote a value."""
 
@@ -53,7 +56,8 @@ class ColumnSource:
     def stage(self, batches: Iterator[Item]) -> Iterator[Item]:
         """The batches, read by another thread unless they are text.
 
-        Text may come from a terminal, where an interrupt would wait until the thread has its next line.
+        Text may come from a terminal, where an interrupt would wait until the thread has its next
+        line.
         """
         return batches if self.rows is None else ahead(batches)
 
@@ -63,13 +67,19 @@ class ColumnSource:
             yield from self.unguarded()
 
 
-def open_columns(source: Any, columns: Sequence[str], keep: Sequence[str], *, floats: bool) -> ColumnSource:
-    """The columns of a file, of several Parquet files or, for "-", of standard input; `floats` is for texts."""
+def open_columns(
+    source: Any, columns: Sequence[str], keep: Sequence[str], *, floats: bool
+) -> ColumnSource:
+    """The columns of a file, of several Parquet files or, for "-", of standard input; `floats` is
+    for texts.
+    """
     files = () if source == "-" else _files(source)
     form = ".parquet" if len(files) > 1 else _form(files[0].suffix if files else ".txt")
     if form in _ONE_COLUMN and (columns or keep):
         kind = f"{_ONE_COLUMN[form] if files else 'standard input'} has"
-        raise InvalidParameter(f"only a table has columns; {kind} {'none' if form == '.npy' else 'one number a line'}")
+        raise InvalidParameter(
+            f"only a table has columns; {kind} {'none' if form == '.npy' else 'one number a line'}"
+        )
     match form:
         case ".npy":
             return _array_source(files[0])
@@ -88,7 +98,9 @@ def parquet_batches(files: Sequence[Path], names: list[str]) -> Iterator[pa.Reco
 def _files(source: Any) -> tuple[Path, ...]:
     listed = [source] if isinstance(source, str | os.PathLike) else source
     if not isinstance(listed, list | tuple) or not listed:
-        raise InvalidParameter("source must be a file, a list of Parquet files or a Spark DataFrame")
+        raise InvalidParameter(
+            "source must be a file, a list of Parquet files or a Spark DataFrame"
+        )
     if not all(isinstance(path, str | os.PathLike) for path in listed):
         raise InvalidParameter("source must be a list of paths")
     files = tuple(Path(path) for path in listed)
@@ -99,21 +111,31 @@ def _files(source: Any) -> tuple[Path, ...]:
     return files
 
 
-def _parquet_source(files: tuple[Path, ...], columns: Sequence[str], keep: Sequence[str]) -> ColumnSource:
+def _parquet_source(
+    files: tuple[Path, ...], columns: Sequence[str], keep: Sequence[str]
+) -> ColumnSource:
     schemas, rows = [], 0
     for path in files:
         with _own_message(path.name), parquet.ParquetFile(path) as file:
             schemas.append(file.schema_arrow.remove_metadata())
             rows += file.metadata.num_rows
     if any(schema != schemas[0] for schema in schemas):
-        raise InvalidParameter("the files must have the same columns of the same types; nothing was spent")
+        raise InvalidParameter(
+            "the files must have the same columns of the same types; nothing was spent"
+        )
     chosen = chosen_columns(schemas[0].names, columns, keep)
     names = [*chosen, *keep]
     name = files[0].name if len(files) == 1 else "one of the files"
     schema = pa.schema([schemas[0].field(column) for column in names])
     batches = partial(parquet_batches, files, names)
     return ColumnSource(
-        name=name, form=".parquet", columns=chosen, schema=schema, rows=rows, unguarded=batches, files=files
+        name=name,
+        form=".parquet",
+        columns=chosen,
+        schema=schema,
+        rows=rows,
+        unguarded=batches,
+        files=files,
     )
 
 
@@ -121,7 +143,11 @@ def _array_source(path: Path) -> ColumnSource:
     with path.open("rb") as file:
         try:
             first = np.lib.format.read_magic(file) == (1, 0)
-            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            read = (
+                np.lib.format.read_array_header_1_0
+                if first
+                else np.lib.format.read_array_header_2_0
+            )
             shape, fortran, dtype = read(file)
         except ValueError:
             raise InvalidParameter(f"{path.name} must be an array written by numpy.save") from None
@@ -135,10 +161,18 @@ def _array_source(path: Path) -> ColumnSource:
             file.seek(start)
             for first in range(0, rows, BATCH):
                 part = np.fromfile(file, dtype, min(BATCH, rows - first))
-                numbers = part.astype(np.float64 if dtype.kind == "f" else dtype.newbyteorder("="), copy=False)
+                numbers = part.astype(
+                    np.float64 if dtype.kind == "f" else dtype.newbyteorder("="), copy=False
+                )
                 yield pa.record_batch([pa.array(numbers)], [_LINE])
 
-    kind = pa.float64() if dtype.kind == "f" else pa.from_numpy_dtype(dtype) if dtype.kind in "biu" else pa.string()
+    kind = (
+        pa.float64()
+        if dtype.kind == "f"
+        else pa.from_numpy_dtype(dtype)
+        if dtype.kind in "biu"
+        else pa.string()
+    )
     return ColumnSource(
         name=path.name,
         form=".npy",
@@ -164,17 +198,29 @@ def _text_source(
     if form != ".txt":
         with _own_message(name), opened() as file:
             chosen = chosen_columns(list(_csv_reader(file, form, None).schema.names), columns, keep)
-    types = dict.fromkeys(chosen, pa.float64() if floats else pa.int64()) | dict.fromkeys(keep, pa.string())
+    types = dict.fromkeys(chosen, pa.float64() if floats else pa.int64()) | dict.fromkeys(
+        keep, pa.string()
+    )
 
     def batches() -> Iterator[pa.RecordBatch]:
         with opened() as file:
             yield from _text_batches(file, form, types)
 
     schema = pa.schema(list(types.items()))
-    return ColumnSource(name=name, form=form, columns=chosen, schema=schema, rows=None, unguarded=batches, files=files)
+    return ColumnSource(
+        name=name,
+        form=form,
+        columns=chosen,
+        schema=schema,
+        rows=None,
+        unguarded=batches,
+        files=files,
+    )
 
 
-def _text_batches(file: IO[bytes], form: str, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+def _text_batches(
+    file: IO[bytes], form: str, types: Mapping[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
     """Batches of a text; a value that is not a number is refused without being shown."""
     try:
         yield from _csv_reader(file, form, types)
@@ -195,9 +241,13 @@ def _csv_reader(file: IO[bytes], form: str, types: Mapping[str, pa.DataType] | N
     return csv.open_csv(
         file,
         # with threads Arrow does not know the line
-        read_options=csv.ReadOptions(block_size=_BUFFER, column_names=[_LINE] if lines else None, use_threads=False),
+        read_options=csv.ReadOptions(
+            block_size=_BUFFER, column_names=[_LINE] if lines else None, use_threads=False
+        ),
         parse_options=csv.ParseOptions(
-            delimiter="\t" if form == ".tsv" else ",", ignore_empty_lines=False, newlines_in_values=False
+            delimiter="\t" if form == ".tsv" else ",",
+            ignore_empty_lines=False,
+            newlines_in_values=False,
         ),
         convert_options=csv.ConvertOptions(
             column_types=types,
@@ -236,7 +286,9 @@ def write_columns(
     source: ColumnSource,
     advance: Callable[[int, int | None], None],
 ) -> int:
-    """Write the batches and return the number of rows; `advance` is called with it after every batch."""
+    """Write the batches and return the number of rows; `advance` is called with it after every
+    batch.
+    """
     rows = 0
 
     def counted() -> Iterator[Any]:
@@ -253,20 +305,26 @@ def write_columns(
         write_parquet(file, schema, counted())
     else:
         mark = "\t" if form == ".tsv" else ","
-        options = csv.WriteOptions(include_header=form != ".txt", delimiter=mark, quoting_style="needed")
+        options = csv.WriteOptions(
+            include_header=form != ".txt", delimiter=mark, quoting_style="needed"
+        )
         with csv.CSVWriter(file, schema, write_options=options) as table:
             for batch in counted():
                 table.write(batch)
     return rows
 
 
-def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, public: bool = False) -> None:
+def write_parquet(
+    file: Any, schema: pa.Schema, batches: Iterable[Any], *, public: bool = False
+) -> None:
     """Write batches or tables as Parquet, where small integers take 1 to 2 bytes.
 
-    Columns that may be missing are kept from the source. If they are `public` keys, they are compressed, and a reader
-    sees plain Parquet types: texts instead of Arrow's dictionaries.
+    Columns that may be missing are kept from the source. If they are `public` keys, they are
+    compressed, and a reader sees plain Parquet types: texts instead of Arrow's dictionaries.
     """
-    whole = [field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)]
+    whole = [
+        field.name for field in schema if not field.nullable and pa.types.is_integer(field.type)
+    ]
     kept = [field for field in schema if field.nullable]
     listed = [field.name for field in kept if not public or pa.types.is_dictionary(field.type)]
     # delta encoding is as small as zstd here, and three times as fast
@@ -274,7 +332,9 @@ def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, publi
         file,
         schema,
         # compressed keys take less time to hash and to write than they take to compress
-        compression={field.name: "snappy" if public and field.nullable else "none" for field in schema},
+        compression={
+            field.name: "snappy" if public and field.nullable else "none" for field in schema
+        },
         use_dictionary=listed,
         column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
         write_statistics=False,
@@ -284,7 +344,9 @@ def write_parquet(file: Any, schema: pa.Schema, batches: Iterable[Any], *, publi
             writer.write(batch, row_group_size=BATCH)
 
 
-def _write_array(file: Any, schema: pa.Schema, batches: Iterable[Any], source: ColumnSource) -> None:
+def _write_array(
+    file: Any, schema: pa.Schema, batches: Iterable[Any], source: ColumnSource
+) -> None:
     """Write the header and the numbers, and the header again if the length was not known before."""
     if source.rows is None and not file.seekable():
         raise InvalidParameter("an array of unknown length must be written to a file")
@@ -316,11 +378,13 @@ class _Terminal:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._letters = getincrementaldecoder("utf-8")("backslashreplace")  # a write may end within a character
+        # a write may end within a character
+        self._letters = getincrementaldecoder("utf-8")("backslashreplace")
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        parts = self._letters.decode(bytes(data)).split("\t")  # line breaks and tabs belong to the table
+        # line breaks and tabs belong to the table
+        parts = self._letters.decode(bytes(data)).split("\t")
         self._file.write("\t".join(map(printable, parts)).encode())
         return len(data)
 

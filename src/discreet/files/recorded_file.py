@@ -1,9 +1,11 @@
-"""A release that is a file: drawn once, written completely or not at all, and recorded by its SHA-256.
+"""A release that is a file: drawn once, written completely or not at all, and recorded by its
+SHA-256.
 
     spend → write beside the target → sync to disk → record hash and path → rename → show
 
-After a crash ε is spent, and no file has the target's name. The noise is never drawn again, because a part of it may
-have been read: the same question returns the recorded file, if it still has its hash, or is refused.
+After a crash ε is spent, and no file has the target's name. The noise is never drawn again, because
+a part of it may have been read: the same question returns the recorded file, if it still has its
+hash, or is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from discreet.engines.base import Failure, of_system
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, without_context
+from discreet.errors import (
+    DiscreetError,
+    EngineFailed,
+    InvalidParameter,
+    QueryRefused,
+    without_context,
+)
 from discreet.files.writer import NOTHING, Draft, Kept, free, is_plain_file, refuse_kept
 from discreet.release.account import Asking, file_record, once, refuse_begun
 
@@ -30,14 +38,19 @@ def released(
     kept: Kept = NOTHING,
     force: bool = False,
 ) -> dict[str, Any]:
-    """The record of a new file, whose content `write` writes, or of the file that was released before."""
+    """The record of a new file, whose content `write` writes, or of the file that was released
+    before.
+    """
     path = _target_path(target, asking, kept, force=force)
     failed, records = None, dict[bytes, dict[str, Any]]()
-    with Draft(path, hashed=asking is not None) as draft:  # before the spend: the folder must accept new files
+    # before the spend: the folder must accept new files
+    with Draft(path, hashed=asking is not None) as draft:
 
         def work() -> bytes:
             record = {**write(draft), "file": str(path), "sha256": draft.sealed()}
-            written = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            written = json.dumps(
+                record, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+            ).encode()
             records[written] = record
             return written
 
@@ -51,7 +64,9 @@ def released(
         except Exception as failure:  # the message of a reader or a disk may quote data
             if asking is None and isinstance(failure, OSError):  # only the disk's message
                 raise
-            failed = of_system(failure) or Failure(f"its rows could not be written ({type(failure).__name__})")
+            failed = of_system(failure) or Failure(
+                f"its rows could not be written ({type(failure).__name__})"
+            )
     if failed is not None:  # raised here, so that no `__context__` holds that message
         words = f"{path.name} could not be made, since {failed.sentence}"
         raise EngineFailed(words, spent=asking is not None, code=failed.code)
@@ -65,15 +80,21 @@ def _publish(draft: Draft, path: Path, *, spent: bool, force: bool) -> None:
     except Exception as failure:
         if not spent:
             raise
-        why = "was taken in the meantime" if isinstance(failure, InvalidParameter) else "could not be named"
+        why = (
+            "was taken in the meantime"
+            if isinstance(failure, InvalidParameter)
+            else "could not be named"
+        )
     raise EngineFailed(
-        f"the name {path.name} {why}: the complete release is in {draft.rescue().name}; rename it to {path.name} and "
-        "ask again, which is free",
+        f"the name {path.name} {why}: the complete release is in {draft.rescue().name}; rename it"
+        f" to {path.name} and ask again, which is free",
         spent=True,
     )
 
 
-def _target_path(target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool) -> Path:
+def _target_path(
+    target: str | os.PathLike[str], asking: Asking | None, kept: Kept, *, force: bool
+) -> Path:
     """The absolute target; it may exist only if it is the answer."""
     path = Path(os.path.abspath(target))
     exists = is_plain_file(path)
@@ -95,4 +116,6 @@ def _checked_record(answer: bytes) -> dict[str, Any]:
             if hashlib.file_digest(file, "sha256").hexdigest() == record.get("sha256"):
                 return record
         change = "has changed"
-    raise QueryRefused(f"this was released to {path}; the file {change}, and a release is made once")
+    raise QueryRefused(
+        f"this was released to {path}; the file {change}, and a release is made once"
+    )

@@ -1,16 +1,20 @@
-"""Ed25519 signatures [RFC8032]: who released these files, and that no byte of them was changed since.
+"""Ed25519 signatures [RFC8032]: who released these files, and that no byte of them was changed
+since.
 
     NAME.key              the private key, readable by its owner alone       NAME.pub    the public key, to be published
     NAME.signature.json   beside the released files: the signed content, the public key, and
 
-    signature = Ed25519( "discreet signature 1", a line break, {study, entry, proof, ledger, files} as JSON )
+    signature = Ed25519( "discreet signature 1", a line break, {study, entry, proof, ledger, files}
+    as JSON )
 
-A file is signed by its length and its SHA-256; the record, with its card, is one of the files. The ledger is identified
-by its id, the number of its entries and the SHA-256 of its head. Whoever holds the ledger can compare them, and nobody
-else learns anything from them, since every entry has 128 random bits. The same files and ledger give the same bytes.
+A file is signed by its length and its SHA-256; the record, with its card, is one of the files. The
+ledger is identified by its id, the number of its entries and the SHA-256 of its head. Whoever holds
+the ledger can compare them, and nobody else learns anything from them, since every entry has 128
+random bits. The same files and ledger give the same bytes.
 
-A signature file must be byte for byte as discreet writes it, so that no change of it goes unnoticed. A signature shows
-neither that the noise is right (a certificate does) nor that the key belongs to the custodian.
+A signature file must be byte for byte as discreet writes it, so that no change of it goes
+unnoticed. A signature shows neither that the noise is right (a certificate does) nor that the key
+belongs to the custodian.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ from discreet.outside import read_json
 from discreet.parameters import quote
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
 
     from discreet.ledger.ledger import Ledger
 
@@ -62,13 +69,17 @@ class Signer:
         file = Path(key)
         content = _content(file, "a private key")
         if stat.S_IMODE(file.stat().st_mode) & 0o077:
-            raise InvalidParameter(f"only its owner may read the private key {file.name}: chmod 600 {file.name}")
+            raise InvalidParameter(
+                f"only its owner may read the private key {file.name}: chmod 600 {file.name}"
+            )
         try:
             loaded = load_pem_private_key(content, None)
         except (ValueError, TypeError):
             loaded = None
         if not isinstance(loaded, Ed25519PrivateKey):
-            raise InvalidParameter(f"{file.name} must be an Ed25519 private key, as `discreet keys new` writes it")
+            raise InvalidParameter(
+                f"{file.name} must be an Ed25519 private key, as `discreet keys new` writes it"
+            )
         return cls(loaded)
 
     @property
@@ -83,7 +94,12 @@ class Signer:
 def new_keys(name: Place) -> tuple[Path, Path]:
     """Write a new pair of keys to NAME.key and NAME.pub, which must not exist."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
 
     private, public = (Path(f"{os.fspath(name)}{ending}") for ending in (".key", ".pub"))
     for file in (private, public):
@@ -96,14 +112,22 @@ def new_keys(name: Place) -> tuple[Path, Path]:
 
 
 def signature_place(file: Place) -> Path:
-    """The path of the signature of a released file or its record; files that differ in their suffix share it.
+    """The path of the signature of a released file or its record; files that differ in their suffix
+    share it.
 
-    >>> signature_place("out/ages.2024.csv").name, signature_place("out/ages.2024.release.json").name
+    >>> (
+    ...     signature_place("out/ages.2024.csv").name,
+    ...     signature_place("out/ages.2024.release.json").name,
+    ... )
     ('ages.2024.signature.json', 'ages.2024.signature.json')
     """
     path = Path(file)
     is_record = path.name.endswith(_RECORD)
-    return path.with_name(path.name.removesuffix(_RECORD) + ENDING) if is_record else path.with_suffix(ENDING)
+    return (
+        path.with_name(path.name.removesuffix(_RECORD) + ENDING)
+        if is_record
+        else path.with_suffix(ENDING)
+    )
 
 
 def sign(
@@ -118,7 +142,8 @@ def sign(
 ) -> Path:
     """Write the signature of these files, which are in the same folder, and return its path.
 
-    `about` has the study, the entry of the release in the ledger, and the proof of its privacy loss.
+    `about` has the study, the entry of the release in the ledger, and the proof of its privacy
+    loss.
     """
     head = ledger.recent(about["study"], last=1)[-1]
     commitment = sha256(_canonical([ledger.id, about["study"], head.number, head.hash])).hexdigest()
@@ -127,7 +152,12 @@ def sign(
         "ledger": {"id": ledger.id, "entries": head.number, "head": commitment},
         "files": {file.name: measured(file) for file in sorted(files)},
     }
-    content = {"discreet signature": 1, "key": signer.public, "signed": signed, "signature": signer.sign(signed)}
+    content = {
+        "discreet signature": 1,
+        "key": signer.public,
+        "signed": signed,
+        "signature": signer.sign(signed),
+    }
     return write(path, _written(content), force=force, kept=kept)
 
 
@@ -140,7 +170,9 @@ class Signed:
     ledger: Mapping[str, Any]
     files: Mapping[str, Mapping[str, Any]]
     proof: Mapping[str, Any]
-    """The privacy loss that was proved when it was signed, for the ε that was spent; empty for public numbers."""
+    """The privacy loss that was proved when it was signed, for the ε that was spent; empty for
+    public numbers.
+    """
     key: str
     """The public key in hexadecimal."""
     record: Mapping[str, Any]
@@ -148,10 +180,11 @@ class Signed:
 
 
 def verify_release(path: Place, *, key: Place) -> Signed:
-    """The signed content, if no file was changed; `InvalidParameter` names every changed file. No data is needed.
+    """The signed content, if no file was changed; `InvalidParameter` names every changed file. No
+    data is needed.
 
-    `path` is the signature, a signed file, or the folder of a report; `key` is the public key that the custodian
-    published.
+    `path` is the signature, a signed file, or the folder of a report; `key` is the public key that
+    the custodian published.
     """
     public = _public_key(Path(key))
     signature = _signature_of(Path(path))
@@ -159,8 +192,8 @@ def verify_release(path: Place, *, key: Place) -> Signed:
     signed, faults = content["signed"], []
     if not _fits(public, content):
         raise InvalidParameter(
-            f"{signature.name} is not signed with {Path(key).name}: it was changed, or it was signed with another key; "
-            "get both from the custodian again"
+            f"{signature.name} is not signed with {Path(key).name}: it was changed, or it was"
+            " signed with another key; get both from the custodian again"
         )
     if content["key"] != public.public_bytes_raw().hex():
         faults.append(f"the key in {signature.name} was changed")
@@ -195,17 +228,25 @@ def _fits(public: Ed25519PublicKey, content: Mapping[str, Any]) -> bool:
 
 
 def _signature_of(path: Path) -> Path:
-    """The path of a signature: the path itself, the signature of a released file, or the only one in a folder."""
+    """The path of a signature: the path itself, the signature of a released file, or the only one
+    in a folder.
+    """
     if path.name.endswith(ENDING):
         return path
     if not path.exists():
-        raise InvalidParameter(f"there is no {path.name} here: name a signature, a file beside it, or its folder")
+        raise InvalidParameter(
+            f"there is no {path.name} here: name a signature, a file beside it, or its folder"
+        )
     folder = path if path.is_dir() else path.parent
     paths = sorted(folder.glob(f"*{ENDING}"))
     if not path.is_dir():
-        paths = [candidate for candidate in paths if path.name in _read(candidate)["signed"]["files"]]
+        paths = [
+            candidate for candidate in paths if path.name in _read(candidate)["signed"]["files"]
+        ]
     if len(paths) != 1:
-        problem = f"no signature names {path.name}" if not paths else f"there are {len(paths)} signatures"
+        problem = (
+            f"no signature names {path.name}" if not paths else f"there are {len(paths)} signatures"
+        )
         raise InvalidParameter(f"{problem}: name the file that ends in {ENDING}")
     return paths[0]
 
@@ -213,14 +254,21 @@ def _signature_of(path: Path) -> Path:
 def _read(file: Path) -> dict[str, Any]:
     """The content of a signature file; refused unless it is byte for byte as discreet writes it."""
     written = _content(file, "a signature")
-    changed = InvalidParameter(f"{file.name} was changed: it is not as discreet writes it; get it again")
+    changed = InvalidParameter(
+        f"{file.name} was changed: it is not as discreet writes it; get it again"
+    )
     try:
         content = read_json(written)
         signature, signed = bytes.fromhex(content["signature"]), content["signed"]
         whole = set(content) == _FIELDS and set(signed) == _SIGNED and len(signature) == 64
-        # the unsigned part has only one form: 1 is neither 1.0 nor true, and hex digits are lowercase without blanks
+        # the unsigned part has only one form: 1 is neither 1.0 nor true, and hex digits are
+        # lowercase without blanks
         alone = {**content, "discreet signature": 1, "signature": signature.hex()}
-        whole = whole and _written(alone) == written and all(Path(name).name == name for name in signed["files"])
+        whole = (
+            whole
+            and _written(alone) == written
+            and all(Path(name).name == name for name in signed["files"])
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise changed from None
     if not whole:
@@ -244,13 +292,20 @@ def _public_key(file: Path) -> Ed25519PublicKey:
 
 def _content(file: Path, description: str) -> bytes:
     try:
-        if stat.S_ISFIFO(file.stat().st_mode):  # the check would read it, and it would be empty after the spend
-            raise InvalidParameter(f"{description} must be in a file, and {quote(file.name)} is a pipe: name a file")
+        # the check would read it, and it would be empty after the spend
+        if stat.S_ISFIFO(file.stat().st_mode):
+            raise InvalidParameter(
+                f"{description} must be in a file, and {quote(file.name)} is a pipe: name a file"
+            )
         if file.stat().st_size > _LARGEST_FILE:
-            raise InvalidParameter(f"{quote(file.name)} is too large for {description}: name another file")
+            raise InvalidParameter(
+                f"{quote(file.name)} is too large for {description}: name another file"
+            )
         return file.read_bytes()
     except OSError as error:
-        raise InvalidParameter(f"{description} cannot be read from {quote(file.name)}: {error.strerror}") from None
+        raise InvalidParameter(
+            f"{description} cannot be read from {quote(file.name)}: {error.strerror}"
+        ) from None
 
 
 def _canonical(value: Any) -> bytes:

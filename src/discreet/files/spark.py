@@ -1,16 +1,19 @@
 """Noise on a Spark DataFrame, added on the executors, each with its own entropy.
 
-    frame → parts by a hash of the keys → mapInArrow(exact noise), sorted by keys → private folder → record → the target
+    frame → parts by a hash of the keys → mapInArrow(exact noise), sorted by keys → private folder →
+    record → the target
 
-A DataFrame is evaluated each time it is used. Each use would get new noise, and the mean of many uses is the truth, so
-the noisy frame is written once, and only the written frame is returned. A task that is repeated, or runs twice at the
-same time, draws again and leaves its files until Spark removes them. This happens in a folder that only the owner can
-read; at the end the files of the successful attempts are moved to the target. (An object store has no such permissions:
-there the rules of the bucket must deny access to names that begin with a dot.)
+A DataFrame is evaluated each time it is used. Each use would get new noise, and the mean of many
+uses is the truth, so the noisy frame is written once, and only the written frame is returned. A
+task that is repeated, or runs twice at the same time, draws again and leaves its files until Spark
+removes them. This happens in a folder that only the owner can read; at the end the files of the
+successful attempts are moved to the target. (An object store has no such permissions: there the
+rules of the bucket must deny access to names that begin with a dot.)
 
-The file and position of a row depend on its keys alone, because the order of the frame may reveal the data. Rows with
-equal keys are in the order of their noisy numbers; without keys all rows are in this order, in one file. The executors
-need discreet installed. A worker is forked from Spark's daemon, and `draw.entropy` keys every process and thread anew.
+The file and position of a row depend on its keys alone, because the order of the frame may reveal
+the data. Rows with equal keys are in the order of their noisy numbers; without keys all rows are in
+this order, in one file. The executors need discreet installed. A worker is forked from Spark's
+daemon, and `draw.entropy` keys every process and thread anew.
 """
 
 from __future__ import annotations
@@ -24,7 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.engines.base import of_system
 from discreet.engines.spark import explained, without_values
-from discreet.errors import DiscreetError, EngineFailed, InvalidParameter, QueryRefused, without_context
+from discreet.errors import (
+    DiscreetError,
+    EngineFailed,
+    InvalidParameter,
+    QueryRefused,
+    without_context,
+)
 from discreet.files.batches import chosen_columns, noisy_batches
 from discreet.outside import read_json
 from discreet.release.account import Asking, once, refuse_begun
@@ -41,7 +50,10 @@ _OWNER_ONLY = "700"
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors wrote it, once."""
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
-    folder, mine = _Folder(frame.sparkSession, target), json.dumps({**noise.record(), "file": target}).encode()
+    folder, mine = (
+        _Folder(frame.sparkSession, target),
+        json.dumps({**noise.record(), "file": target}).encode(),
+    )
     is_written = False
 
     def work() -> bytes:
@@ -64,7 +76,9 @@ def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) 
     place = read_json(recorded)["file"]
     released = _reopen(frame, place)
     if released is None:
-        raise QueryRefused(f"this was released to {place}; the folder is gone, and a release is made once")
+        raise QueryRefused(
+            f"this was released to {place}; the folder is gone, and a release is made once"
+        )
     return released
 
 
@@ -78,11 +92,17 @@ def refuse_frame(frame: Any, target: str, noise: Noise, *, is_answer: bool) -> N
             raise InvalidParameter(f"columns must be of integers, got {name!r} of {kinds[name]}")
     for name in noise.keep:
         if kinds[name].startswith(_NESTED):
-            raise InvalidParameter(f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts")
+            raise InvalidParameter(
+                f"keys must be single values, and {name!r} is of {kinds[name]}; select its parts"
+            )
     if type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise InvalidParameter("add_noise needs a session on Spark's driver: Spark Connect cannot move files")
+        raise InvalidParameter(
+            "add_noise needs a session on Spark's driver: Spark Connect cannot move files"
+        )
     if not is_answer and _Folder(frame.sparkSession, target).exists():
-        raise InvalidParameter(f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another folder")
+        raise InvalidParameter(
+            f"the target must not exist, and {target.rsplit('/', 1)[-1]} does: name another folder"
+        )
 
 
 @contextmanager
@@ -93,9 +113,15 @@ def _told(frame: Any, *, spent: bool) -> Iterator[None]:
         return
     except DiscreetError:
         raise
-    except Exception as error:  # Spark's message may quote a row; raised below, so that no `__context__` holds it
+    except (
+        Exception
+    ) as error:  # Spark's message may quote a row; raised below, so that no `__context__` holds it
         failed = explained(error, frame) or of_system(error)
-    why = "its log says why" if failed is None or isinstance(failed, DiscreetError) else failed.sentence
+    why = (
+        "its log says why"
+        if failed is None or isinstance(failed, DiscreetError)
+        else failed.sentence
+    )
     raise EngineFailed(
         f"Spark could not write the noisy frame: {why}",
         spent=spent,
@@ -113,15 +139,22 @@ def _noisy(frame: Any, noise: Noise) -> Any:
     fields += [StructField(name, frame.schema[name].dataType, nullable=True) for name in noise.keep]
     by, numbers = ([col(_quoted(name)) for name in names] for names in (noise.keep, noise.columns))
     rows = frame.select(*by, *numbers)
-    # with a given number of parts Spark does not merge them by size, which would reveal something about the numbers
+    # with a given number of parts Spark does not merge them by size, which would reveal something
+    # about the numbers
     parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     rows = rows.repartition(parts, *by) if noise.keep else rows.repartition(1)
     added = partial(noisy_batches, columns=noise.columns, keep=noise.keep, scale=noise.scale)
-    return rows.mapInArrow(added, StructType(fields)).select(*by, *numbers).sortWithinPartitions(*by, *numbers)
+    return (
+        rows.mapInArrow(added, StructType(fields))
+        .select(*by, *numbers)
+        .sortWithinPartitions(*by, *numbers)
+    )
 
 
 class _Folder:
-    """A new folder, and the private folder beside it in which it is written, in the file system of its path."""
+    """A new folder, and the private folder beside it in which it is written, in the file system of
+    its path.
+    """
 
     def __init__(self, session: Any, target: str) -> None:
         from discreet.draw.entropy import random_digits
@@ -147,7 +180,9 @@ class _Folder:
             self._context().getFileLinkStatus(self._target)
         except Py4JJavaError as failure:
             if failure.java_exception.getClass().getSimpleName() != "FileNotFoundException":
-                raise InvalidParameter("the target must be a new folder that Spark can write to") from None
+                raise InvalidParameter(
+                    "the target must be a new folder that Spark can write to"
+                ) from None
             return False
         return True
 
@@ -173,7 +208,8 @@ def _reopen(frame: Any, target: str) -> Any:
     from pyspark.errors import AnalysisException
 
     try:
-        frame.sparkSession.read.parquet(target, target)  # with two paths, Spark logs no stack trace on failure
+        # with two paths, Spark logs no stack trace on failure
+        frame.sparkSession.read.parquet(target, target)
         return frame.sparkSession.read.parquet(target)
     except AnalysisException as failure:
         if failure.getCondition() == "PATH_NOT_FOUND":

@@ -1,10 +1,13 @@
-"""How every file is written: under a new private name beside its target, and renamed when it is complete.
+"""How every file is written: under a new private name beside its target, and renamed when it is
+complete.
 
-    refuse → (spend) → write `.….part`, mode 0600 → fsync → mode by the umask → rename → fsync the folder
+    refuse → (spend) → write `.….part`, mode 0600 → fsync → mode by the umask → rename → fsync the
+    folder
 
-A target must be a new file in a folder that can be written; this is checked before anything is spent. With `force` it
-may replace a plain file, but never one of the custodian's files (`Kept`: data, policy, keys, ledger, anchor), and never
-through a link. A file created in the meantime is not overwritten without `force`.
+A target must be a new file in a folder that can be written; this is checked before anything is
+spent. With `force` it may replace a plain file, but never one of the custodian's files (`Kept`:
+data, policy, keys, ledger, anchor), and never through a link. A file created in the meantime is not
+overwritten without `force`.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ class Kept:
     globs: tuple[str, ...] = ()
 
     def __add__(self, other: Kept) -> Kept:
-        return Kept(self.files + other.files, self.folders + other.folders, self.globs + other.globs)
+        return Kept(
+            self.files + other.files, self.folders + other.folders, self.globs + other.globs
+        )
 
     def holds(self, target: Path) -> bool:
         """Whether a target is one of these files under any name, or would become one."""
@@ -52,7 +57,9 @@ class Kept:
                     return True
         # only the last part of a glob is compared: this may refuse too much, never too little
         name = os.path.basename(location)
-        globs = (pattern for pattern in self.globs if fnmatch.fnmatch(name, os.path.basename(pattern)))
+        globs = (
+            pattern for pattern in self.globs if fnmatch.fnmatch(name, os.path.basename(pattern))
+        )
         for folder in (*self.folders, *map(_root, globs)):
             top = os.path.realpath(folder)
             if location == top or location.startswith(top.rstrip(os.sep) + os.sep):
@@ -64,7 +71,8 @@ NOTHING = Kept()
 
 
 def kept_source(source: object, folder: Path | None = None) -> Kept:
-    """The files of a policy's source: one, a list, `file#table`, a folder, a glob, or those that a SELECT names.
+    """The files of a policy's source: one, a list, `file#table`, a folder, a glob, or those that a
+    SELECT names.
 
     Paths in a SELECT are relative to the folder of the policy, or to the working directory.
     """
@@ -76,7 +84,8 @@ def kept_source(source: object, folder: Path | None = None) -> Kept:
     if path.lower().split(maxsplit=1)[:1] in (["select"], ["with"], ["from"]):
         parts = _QUOTED.findall(path)
         texts = [
-            single.replace("''", "'") or double.replace('""', '"') or dollars for single, double, _, dollars in parts
+            single.replace("''", "'") or double.replace('""', '"') or dollars
+            for single, double, _, dollars in parts
         ]
         return sum((kept_source(str((folder or Path()) / text)) for text in texts), NOTHING)
     if os.path.isdir(path):
@@ -98,19 +107,27 @@ def free(target: str | os.PathLike[str], *, force: bool = False, kept: Kept = NO
     refuse_kept(path, kept)
     if mode is not None:
         if stat.S_ISLNK(mode):
-            raise InvalidParameter(f"the target must not be a link, and {path.name} is a link: name another file")
+            raise InvalidParameter(
+                f"the target must not be a link, and {path.name} is a link: name another file"
+            )
         if not stat.S_ISREG(mode):
-            raise InvalidParameter(f"the target must be a plain file, and {path.name} is not: name another file")
+            raise InvalidParameter(
+                f"the target must be a plain file, and {path.name} is not: name another file"
+            )
         if not force:
             raise _exists(path)
     if not path.parent.is_dir():
-        raise InvalidParameter(f"the folder of {path.name} must exist, and does not; nothing was spent")
+        raise InvalidParameter(
+            f"the folder of {path.name} must exist, and does not; nothing was spent"
+        )
     with Draft(path):  # checks that the folder accepts new files
         return path
 
 
 def is_plain_file(path: Path) -> bool:
-    """Whether a target exists as a plain file and not as a link; an impossible file name is refused."""
+    """Whether a target exists as a plain file and not as a link; an impossible file name is
+    refused.
+    """
     return stat.S_ISREG(_mode(path) or 0)
 
 
@@ -129,16 +146,21 @@ def refuse_kept(path: Path, kept: Kept) -> None:
     """Refuse to overwrite, or add to, the custodian's files."""
     if kept.holds(path):
         raise InvalidParameter(
-            f"{path.name} is, or would be, among the data, keys, policy or ledger of the study: name another file"
+            f"{path.name} is, or would be, among the data, keys, policy or ledger of the study:"
+            " name another file"
         )
 
 
 def _exists(path: Path) -> InvalidParameter:
-    return InvalidParameter(f"the target must not exist, and {path.name} does: name another file, or use force")
+    return InvalidParameter(
+        f"the target must not exist, and {path.name} does: name another file, or use force"
+    )
 
 
 class Draft:
-    """A new file beside its target, readable by its owner alone; it is removed unless it is published."""
+    """A new file beside its target, readable by its owner alone; it is removed unless it is
+    published.
+    """
 
     def __init__(self, target: Path, *, hashed: bool = False) -> None:
         self._target = target
@@ -147,7 +169,9 @@ class Draft:
         try:
             descriptor = os.open(self._part, _NEW, 0o666)
         except OSError as error:
-            raise InvalidParameter(f"the folder of {target.name} must accept new files: {error.strerror}") from None
+            raise InvalidParameter(
+                f"the folder of {target.name} must accept new files: {error.strerror}"
+            ) from None
         self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode)  # as set by the umask
         os.fchmod(descriptor, 0o600)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
@@ -191,9 +215,13 @@ class Draft:
             sync_folder(self._target.parent)
 
     def rescue(self) -> Path:
-        """Save a file that could not be renamed to its target under a random name beside it, and return its path."""
+        """Save a file that could not be renamed to its target under a random name beside it, and
+        return its path.
+        """
         self.file.flush()
-        path = self._target.with_name(f"{self._target.stem}.{new_request_id()[:8]}{self._target.suffix}")
+        path = self._target.with_name(
+            f"{self._target.stem}.{new_request_id()[:8]}{self._target.suffix}"
+        )
         try:
             return self._part.rename(path)
         except OSError:
@@ -214,9 +242,15 @@ class Draft:
 
 @contextmanager
 def new_file(
-    target: str | os.PathLike[str], *, force: bool = False, private: bool = False, kept: Kept = NOTHING
+    target: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    private: bool = False,
+    kept: Kept = NOTHING,
 ) -> Iterator[Draft]:
-    """A draft that is published when the block ends without an error; only its owner can read a private file."""
+    """A draft that is published when the block ends without an error; only its owner can read a
+    private file.
+    """
     path = free(target, force=force, kept=kept)
     with Draft(path) as draft:
         yield draft
@@ -224,7 +258,13 @@ def new_file(
         draft.publish(force=force, private=private)
 
 
-def write(target: str | os.PathLike[str], content: str | bytes, *, force: bool = False, kept: Kept = NOTHING) -> Path:
+def write(
+    target: str | os.PathLike[str],
+    content: str | bytes,
+    *,
+    force: bool = False,
+    kept: Kept = NOTHING,
+) -> Path:
     with new_file(target, force=force, kept=kept) as draft:
         draft.write(content.encode() if isinstance(content, str) else content)
     return Path(target)

@@ -1,20 +1,22 @@
 """The anchor: the last known state of the ledger, kept outside its database.
 
-A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the head of the study's
-chain (how many entries, the hash of the last, ε spent, ε in total) is written to a second file, and a ledger that
-does not contain that head is refused. After a crash between the commit and this write, the ledger is ahead of its
-anchor, which is harmless; it can never be behind.
+A copy of last week's ledger is a perfect ledger, with last week's budget. So after each commit the
+head of the study's chain (how many entries, the hash of the last, ε spent, ε in total) is written
+to a second file, and a ledger that does not contain that head is refused. After a crash between the
+commit and this write, the ledger is ahead of its anchor, which is harmless; it can never be behind.
 
-The file is text, in lines of 4 KiB, each with its own hash: one line for the ledger, then two for each study. An
-advance overwrites the older of the two; a torn write leaves the other intact. Any other change (a new study, a restored
-ledger) replaces the whole file in one rename. A spend writes its head without waiting for the disk; `record` waits for
-both heads before anything is shown. So after a power failure the anchor may lack a spend, but never a release.
+The file is text, in lines of 4 KiB, each with its own hash: one line for the ledger, then two for
+each study. An advance overwrites the older of the two; a torn write leaves the other intact. Any
+other change (a new study, a restored ledger) replaces the whole file in one rename. A spend writes
+its head without waiting for the disk; `record` waits for both heads before anything is shown. So
+after a power failure the anchor may lack a spend, but never a release.
 
-A line also holds some earlier heads, fewer with growing age. If the ledger has lost its newest entries, they show from
-which entry on the anchor knows more than the ledger. The first line holds the key under which the ledger stores the
-versions of the data.
+A line also holds some earlier heads, fewer with growing age. If the ledger has lost its newest
+entries, they show from which entry on the anchor knows more than the ledger. The first line holds
+the key under which the ledger stores the versions of the data.
 
-The anchor does not help if it and the ledger are both restored from old copies. Keep their backups apart.
+The anchor does not help if it and the ledger are both restored from old copies. Keep their backups
+apart.
 """
 
 from __future__ import annotations
@@ -35,10 +37,13 @@ from discreet.draw.entropy import random_digits
 from discreet.errors import EngineFailed, LedgerDamaged, errno_code
 from discreet.outside import read_json
 
-_LINE = 4096  # bytes: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes
+# bytes: a whole number of sectors, so that no write touches two lines; names stay below 400 bytes
+_LINE = 4096
 _DIGITS = 32  # digits of the hash of an earlier head: 128 bits, so that 40 of them fit in a line
 _EARLIER = 40  # earlier heads in a line: enough for 10⁶ advances
-_UNWRITTEN = "cannot be written ({}): nothing is released; {}, and ask again with the same request_id"
+_UNWRITTEN = (
+    "cannot be written ({}): nothing is released; {}, and ask again with the same request_id"
+)
 _ADVICE = {
     errno.ENOSPC: "make room on its disk",
     errno.EDQUOT: "make room on its disk",
@@ -48,7 +53,8 @@ _ADVICE = {
 }
 _OR_RESTORE = ", or, to continue without it on purpose, use Ledger.restore"
 
-_sync = getattr(os, "fdatasync", os.fsync)  # the same for a line that is overwritten: the file does not grow
+# the same for a line that is overwritten: the file does not grow
+_sync = getattr(os, "fdatasync", os.fsync)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -74,7 +80,9 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """The content of the file: the ledger, the head of each study, and some earlier heads, the oldest first."""
+    """The content of the file: the ledger, the head of each study, and some earlier heads, the
+    oldest first.
+    """
 
     ledger: str
     schema: str
@@ -85,18 +93,25 @@ class Anchor:
     def advanced(self, head: Head) -> Anchor:
         """A copy with a new head of a study; the previous head becomes an earlier head."""
         points = _thin((*self.points.get(head.study, ()), head))
-        return replace(self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points})
+        return replace(
+            self, heads={**self.heads, head.study: head}, points={**self.points, head.study: points}
+        )
 
 
 def _thin(points: tuple[Any, ...]) -> tuple[Point, ...]:
     """The points with the last, a head, numbered, and only some of the older points.
 
-    The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2 that divides m. So
-    for each d there is a point that is d to 2d advances old, and there are about 2·log₂(n) points of n.
+    The m-th advance is kept while fewer than 4·2ᵏ have followed, where 2ᵏ is the largest power of 2
+    that divides m. So for each d there is a point that is d to 2d advances old, and there are about
+    2·log₂(n) points of n.
     """
     *older, head = points
     newest = older[-1].advance + 1 if older else 0
-    recent = [point for point in older[1:] if newest - point.advance < 4 * (point.advance & -point.advance)]
+    recent = [
+        point
+        for point in older[1:]
+        if newest - point.advance < 4 * (point.advance & -point.advance)
+    ]
     last = Point(newest, head.count, head.hash[:_DIGITS], head.spent)
     return (*older[:1], *recent[2 - _EARLIER :], last)
 
@@ -108,14 +123,19 @@ class AnchorFile:
 
     def read(self) -> Anchor:
         """The content of the file now; `LedgerDamaged` if it is missing or unreadable."""
-        with self._failing("cannot be read ({}): {}"), opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
+        with (
+            self._failing("cannot be read ({}): {}"),
+            opened(self.path, os.O_RDONLY | os.O_NONBLOCK) as descriptor,
+        ):
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could wait for ever
                 raise self._damaged()
             content = os.read(descriptor, os.fstat(descriptor).st_size)
         return self.parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
-        """Write the first anchor; FileExistsError if the file exists, so that only one ledger is created."""
+        """Write the first anchor; FileExistsError if the file exists, so that only one ledger is
+        created.
+        """
         with self._failing():
             _write(private_file(self.path), content_of(anchor))
             sync_folder(self.path.parent)
@@ -130,7 +150,8 @@ class AnchorFile:
             sync_folder(target.parent)
 
     def advance(self, head: Head, *, durable: bool = True, spent: bool = True) -> None:
-        """Move a study's head forward, never back; if durable, the file is on the disk when this returns.
+        """Move a study's head forward, never back; if durable, the file is on the disk when this
+        returns.
 
         `spent` says whether the head was moved by who asks now.
         """
@@ -145,14 +166,16 @@ class AnchorFile:
                 start, line = _LINE * older[head.study], _line(_values(anchor, head.study))
                 if os.pwrite(descriptor, line, start) != _LINE:
                     raise OSError
-                older = {**older, head.study: ((older[head.study] - 1) ^ 1) + 1}  # the other line is older now
+                # the other line is older now
+                older = {**older, head.study: ((older[head.study] - 1) ^ 1) + 1}
                 self._known = content[:start] + line + content[start + _LINE :], anchor, older
             if durable:
                 _sync(descriptor)
 
     def parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
         """The anchor in the bytes of such a file, and the number of the older line of each study."""
-        known = self._known  # read and replaced at once: another thread may know another content by now
+        # read and replaced at once: another thread may know another content by now
+        known = self._known
         if content != known[0]:
             self._known = known = content, *self._read_lines(content)
         return known[1:]
@@ -164,7 +187,11 @@ class AnchorFile:
             raise self._damaged()
         heads, older, points = {}, {}, {}
         for number in range(1, count, 2):
-            pair = [(line, value) for line in (number, number + 1) if (value := _value(content, line)) is not None]
+            pair = [
+                (line, value)
+                for line in (number, number + 1)
+                if (value := _value(content, line)) is not None
+            ]
             if not pair or pair[0][1]["study"] != pair[-1][1]["study"]:
                 raise self._damaged()
             line, newest = max(pair, key=lambda numbered: int(numbered[1]["count"]))
@@ -175,7 +202,8 @@ class AnchorFile:
 
     def _damaged(self) -> LedgerDamaged:
         return LedgerDamaged(
-            f"the ledger's anchor is damaged: put {self.path.name} back from a copy, or move it away{_OR_RESTORE}"
+            f"the ledger's anchor is damaged: put {self.path.name} back from a copy, or move it"
+            f" away{_OR_RESTORE}"
         )
 
     @contextmanager
@@ -185,11 +213,15 @@ class AnchorFile:
         except FileExistsError:
             raise
         except FileNotFoundError:
-            raise LedgerDamaged(f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}") from None
+            raise LedgerDamaged(
+                f"the ledger's anchor is missing: put {self.path.name} back{_OR_RESTORE}"
+            ) from None
         except OSError as failure:
             number = failure.errno or errno.EIO  # a write of fewer bytes has none
             words = words.format(os.strerror(number), _ADVICE.get(number, "repair its disk"))
-            raise EngineFailed(f"the ledger's anchor {words}", spent=spent, code=errno_code(number)) from None
+            raise EngineFailed(
+                f"the ledger's anchor {words}", spent=spent, code=errno_code(number)
+            ) from None
 
     @contextmanager
     def _lock(self) -> Iterator[int]:
@@ -216,16 +248,21 @@ def locked(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a fork has copied the descriptor
+        # closing is not enough if a fork has copied the descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside the path that nobody else uses or can guess, for a file that will be renamed to the path."""
+    """A name beside the path that nobody else uses or can guess, for a file that will be renamed to
+    the path.
+    """
     return path.with_name(f"{path.name}.{os.getpid()}.{random_digits(1)}.new")
 
 
 def private_file(path: Path) -> int:
-    """A new file, for its owner only and open for writing; FileExistsError if the name is taken, even by a link."""
+    """A new file, for its owner only and open for writing; FileExistsError if the name is taken,
+    even by a link.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)  # whatever the umask takes away
     return descriptor
@@ -252,7 +289,10 @@ def content_of(anchor: Anchor) -> bytes:
 
 def _values(anchor: Anchor, study: str) -> dict[str, object]:
     head = anchor.heads[study]
-    return {**{part: getattr(head, part) for part in head.__slots__}, "points": anchor.points[study]}
+    return {
+        **{part: getattr(head, part) for part in head.__slots__},
+        "points": anchor.points[study],
+    }
 
 
 def _line(value: dict[str, object]) -> bytes:

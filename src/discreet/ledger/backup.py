@@ -1,14 +1,15 @@
 """Backups: a ledger in one file, written while others spend, and how it is restored.
 
-A backup is an SQLite file, whatever database the ledger uses. It has the ledger's tables, each study as it was at one
-moment, and one more table, which says when it was made and what the anchor knew then. A backup is not a ledger: it
-cannot be opened, and it is refused if it is copied over a ledger. Only `restore` turns it into a ledger, by its rules:
-what the anchor saw and the backup lacks is charged, and spends without an answer are void.
+A backup is an SQLite file, whatever database the ledger uses. It has the ledger's tables, each
+study as it was at one moment, and one more table, which says when it was made and what the anchor
+knew then. A backup is not a ledger: it cannot be opened, and it is refused if it is copied over a
+ledger. Only `restore` turns it into a ledger, by its rules: what the anchor saw and the backup
+lacks is charged, and spends without an answer are void.
 
 The anchor's key is left out, so that nobody can test guesses about the data with a backup.
 
-An anchor whose head is older than the backup's is not the newest anchor. Then, as without an anchor, nobody knows what
-was spent since the backup, and the custodian says what to charge for it.
+An anchor whose head is older than the backup's is not the newest anchor. Then, as without an
+anchor, nobody knows what was spent since the backup, and the custodian says what to charge for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Column, Connection, LargeBinary, MetaData, Table, Text, create_engine, insert, select
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    insert,
+    select,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from discreet.errors import EngineFailed, InvalidParameter, LedgerDamaged, errno_code
@@ -40,12 +52,15 @@ from discreet.parameters import charge as charge_of
 BACKUP = Table("discreet_backup", MetaData(), Column("time", Text), Column("anchor", LargeBinary))
 
 _BATCH = 250  # entries that are read at a time: the longest that a writer waits for
-_REST = 0.025  # seconds between two batches from a file: longer than a waiting process sleeps between two tries
+# seconds between two batches from a file: longer than a waiting process sleeps between two tries
+_REST = 0.025
 _FEW = 25  # entries that are held in memory at a time: an answer may be large
 
 
 class Candidate(NamedTuple):
-    """A ledger to restore; if it was built from a backup, what the backup knew of the anchor, and when it was made."""
+    """A ledger to restore; if it was built from a backup, what the backup knew of the anchor, and
+    when it was made.
+    """
 
     book: Book
     state: Anchor | None = None
@@ -55,7 +70,9 @@ class Candidate(NamedTuple):
 def write(book: Book, target: Path) -> int:
     """Write a verified backup of the ledger to a new file, and return how many entries it has."""
     if os.path.lexists(target):
-        raise InvalidParameter(f"a backup must be a new file, but {target.name} exists: choose another name")
+        raise InvalidParameter(
+            f"a backup must be a new file, but {target.name} exists: choose another name"
+        )
     state = replace(book.anchor.read(), key="")
     with _failing(), building_file(target) as building:
         copy = Book(building, book.anchor.path)
@@ -76,8 +93,12 @@ def write(book: Book, target: Path) -> int:
     return sum(head.count for head in heads.values())
 
 
-def restore(where: Path | URL, anchor: Path, accept: str, backup: Where | None, charge: Any) -> None:
-    """Continue with the ledger as it is, or rebuild it from a backup where there is none; see `Ledger.restore`."""
+def restore(
+    where: Path | URL, anchor: Path, accept: str, backup: Where | None, charge: Any
+) -> None:
+    """Continue with the ledger as it is, or rebuild it from a backup where there is none; see
+    `Ledger.restore`.
+    """
     extra = None if charge is None else _extra(charge)
     with _candidate(where, anchor, backup) as candidate:
         if backup is None:
@@ -94,20 +115,24 @@ def restoration(where: Path | URL, anchor: Path, backup: Where | None, charge: A
 
 
 def _extra(value: object) -> int:
-    """What the custodian charges each study for unknown spends, in units of 10⁻⁹ ε; "all" is all that is left."""
+    """What the custodian charges each study for unknown spends, in units of 10⁻⁹ ε; "all" is all
+    that is left.
+    """
     amount = LARGEST if value == "all" else read("charge", value)
     if not 0 <= amount <= LARGEST:
         raise InvalidParameter(f"charge must be an ε of 0 or more, or all, got {quote(value)}")
     return charge_of(amount)
 
 
-def _put_back(candidate: Candidate, where: Path | URL, anchor: Path, accept: str, charge: int | None) -> None:
+def _put_back(
+    candidate: Candidate, where: Path | URL, anchor: Path, accept: str, charge: int | None
+) -> None:
     book, preview = candidate.book, restores.restoration(*candidate, charge or 0)
     restores.refuse_other_mark(accept, preview.mark)
     if preview.is_anchor_lost and charge is None:
         raise InvalidParameter(
-            "charge must say how much ε may have been spent after the backup was made, because the newest anchor "
-            "is lost and nothing else records it; all closes the study"
+            "charge must say how much ε may have been spent after the backup was made, because the"
+            " newest anchor is lost and nothing else records it; all closes the study"
         )
     older = restores.anchor_of(book)
     if isinstance(where, Path):
@@ -127,7 +152,9 @@ def _put_back(candidate: Candidate, where: Path | URL, anchor: Path, accept: str
 
 @contextmanager
 def _candidate(where: Path | URL, anchor: Path, path: Where | None) -> Iterator[Candidate]:
-    """The ledger as it is, or that of a backup in a file that is removed at the end; the backup itself is only read."""
+    """The ledger as it is, or that of a backup in a file that is removed at the end; the backup
+    itself is only read.
+    """
     if path is None:
         restores.refuse_unusable(where, anchor)
         with closing(Book(where, anchor)) as book:
@@ -154,7 +181,8 @@ def _candidate(where: Path | URL, anchor: Path, path: Where | None) -> Iterator[
                 source.dispose()
             if not whole:
                 raise LedgerDamaged(
-                    f"{backup.name} is not a complete backup of a ledger: name a file that discreet ledger backup wrote"
+                    f"{backup.name} is not a complete backup of a ledger: name a file that discreet"
+                    " ledger backup wrote"
                 )
             yield Candidate(book, state, str(backup_time))
 
@@ -164,21 +192,26 @@ def _refuse_taken(where: Path | URL) -> None:
     if isinstance(where, URL):
         if restores.has_tables(where):
             raise InvalidParameter(
-                "the database has a ledger, and a backup is restored only where there is none; move its tables to "
-                "another schema, or restore the existing ledger without a backup"
+                "the database has a ledger, and a backup is restored only where there is none; move"
+                " its tables to another schema, or restore the existing ledger without a backup"
             )
         return
     journal = where.with_name(f"{where.name}-journal")
     for file in (where, journal):
-        if os.path.lexists(file) and not (file is journal and journal.is_file() and not journal.stat().st_size):
+        if os.path.lexists(file) and not (
+            file is journal and journal.is_file() and not journal.stat().st_size
+        ):
             raise InvalidParameter(
-                f"{file.name} exists, and a backup is restored only where there is no ledger; move it away, but leave "
-                "the anchor where it is, or restore the existing ledger without a backup"
+                f"{file.name} exists, and a backup is restored only where there is no ledger; move"
+                " it away, but leave the anchor where it is, or restore the existing ledger"
+                " without a backup"
             )
 
 
 def _copy_study(book: Book, study: str, anchor: Anchor, target: Connection) -> Head:
-    """Copy a study as it is at one moment: old entries in batches, the last entries and the shares under its lock."""
+    """Copy a study as it is at one moment: old entries in batches, the last entries and the shares
+    under its lock.
+    """
     target.execute(insert(STUDY).values(name=study))
     count, copied = 0, _BATCH
     while copied == _BATCH:
@@ -189,11 +222,17 @@ def _copy_study(book: Book, study: str, anchor: Anchor, target: Connection) -> H
             time.sleep(_REST)
     with book.database.transaction(study) as connection:
         _copy_entries(book, connection, target, study, count, 2**62)
-        _copy(target, ANALYST, connection.execute(select(ANALYST).where(ANALYST.c.study == study)).mappings())
+        _copy(
+            target,
+            ANALYST,
+            connection.execute(select(ANALYST).where(ANALYST.c.study == study)).mappings(),
+        )
         return book.find(connection, study, anchor).head
 
 
-def _copy_entries(book: Book, source: Connection, target: Connection, study: str, after: int, last: int) -> int:
+def _copy_entries(
+    book: Book, source: Connection, target: Connection, study: str, after: int, last: int
+) -> int:
     conditions = ENTRY.c.study == study, ENTRY.c.number > after, ENTRY.c.number <= last
     return _copy(target, ENTRY, map(asdict, entries_of(source, book.id, *conditions)))
 
@@ -218,7 +257,9 @@ def _publish(building: Path, target: Path) -> None:
     try:
         os.link(building, target, follow_symlinks=False)
     except FileExistsError:
-        raise InvalidParameter(f"{target.name} was created by another process: choose another name") from None
+        raise InvalidParameter(
+            f"{target.name} was created by another process: choose another name"
+        ) from None
     except OSError:  # the file system has no hard links
         os.rename(building, target)
     sync_folder(target.parent)
@@ -229,7 +270,12 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InvalidParameter("the backup, or the folder for it, must exist: name one that does") from None
+        raise InvalidParameter(
+            "the backup, or the folder for it, must exist: name one that does"
+        ) from None
     except OSError as failure:
-        words = f"the backup failed ({failure.strerror}): make room on the disk, or repair it, then try again"
+        words = (
+            f"the backup failed ({failure.strerror}): make room on the disk, or repair it, then try"
+            " again"
+        )
         raise EngineFailed(words, code=errno_code(failure.errno or 0)) from None

@@ -4,12 +4,13 @@ Every change runs through `Book.page`, which keeps to the only safe order,
 
     read the anchor → lock the study → compare → change → commit → advance the anchor
 
-or, for most spends on PostgreSQL, through `Book.append_at_once`: the same order, with the middle in one statement. The
-anchor is read before the study is locked, so it can only be older than the locked study: a study that lacks the
-anchored head was rolled back.
+or, for most spends on PostgreSQL, through `Book.append_at_once`: the same order, with the middle in
+one statement. The anchor is read before the study is locked, so it can only be older than the
+locked study: a study that lacks the anchored head was rolled back.
 
-`open` checks what the budget depends on: the tables, the anchored entry and the entries after it. Earlier entries were
-checked when the anchor passed them. `verify` walks everything, in short batches, so that spends can continue.
+`open` checks what the budget depends on: the tables, the anchored entry and the entries after it.
+Earlier entries were checked when the anchor passed them. `verify` walks everything, in short
+batches, so that spends can continue.
 """
 
 from __future__ import annotations
@@ -36,15 +37,19 @@ from discreet.ledger.schema import ANALYST, ENTRY, LEDGER, QUESTIONS, STUDY, VER
 from discreet.ledger.statements import WALK
 from discreet.outside import read_json
 
-_BATCH = 250  # entries that are read at a time: some MB with their questions, and the longest that a writer waits for
+# entries that are read at a time: some MB with their questions, and the longest that a writer waits
+# for
+_BATCH = 250
 _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.name), select(ANALYST)
 
 
 class StudyState:
-    """A study's part of the ledger at one moment, locked if it may change, and what is known of a request.
+    """A study's part of the ledger at one moment, locked if it may change, and what is known of a
+    request.
 
-    `request` is the entry with the same request id, `paid` is the entry that paid for the question, and `answer` is its
-    stored answer; each is None if there is none. `era` is the entry that created the study or last restored it.
+    `request` is the entry with the same request id, `paid` is the entry that paid for the question,
+    and `answer` is its stored answer; each is None if there is none. `era` is the entry that
+    created the study or last restored it.
     """
 
     def __init__(self, book: Book, connection: Connection, head: Head, rows: list[Any]) -> None:
@@ -56,7 +61,9 @@ class StudyState:
         answer = parts.get("answer")
         self.answer = None if answer is None else bytes(checked(book.id, answer).answer)
         self.void = self.paid is not None and answer is None and self.paid.number < self.era.number
-        """Whether the question was paid for and unanswered when the study was restored: a lost entry may answer it."""
+        """Whether the question was paid for and unanswered when the study was restored: a lost
+        entry may answer it.
+        """
         self.moved = False
         self.durable = self.answer is not None  # the answer will be shown: see anchor
 
@@ -82,7 +89,9 @@ class StudyState:
         values = {"allotted": allotted, "spent": spent, "hash": digest}
         conditions = (ANALYST.c.study == self.head.study, ANALYST.c.name == name)
         if self.connection.execute(update(ANALYST).where(*conditions).values(values)).rowcount == 0:
-            self.connection.execute(insert(ANALYST).values(study=self.head.study, name=name, **values))
+            self.connection.execute(
+                insert(ANALYST).values(study=self.head.study, name=name, **values)
+            )
 
     def repeats(self, analyst: str | None, most: int) -> int:
         """How many repeats of an analyst were recorded today, counted up to `most`."""
@@ -108,7 +117,9 @@ class Book:
 
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[StudyState]:
-        """A study, locked and not behind its anchor; at the end, what was added is on disk and anchored."""
+        """A study, locked and not behind its anchor; at the end, what was added is on disk and
+        anchored.
+        """
         anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
             page = self.find(connection, study, anchor, **request)
@@ -117,7 +128,9 @@ class Book:
             self.anchor.advance(page.head, durable=page.durable)
 
     def append_at_once(self, study: str, **columns: Any) -> Head | None:
-        """Add a spend right after the anchored head, and return the new head; None if nothing was added: use `page`."""
+        """Add a spend right after the anchored head, and return the new head; None if nothing was
+        added: use `page`.
+        """
         is_idle = not self.database.is_file and not self.database.is_busy(study)
         anchored = self._read_anchor(study).heads.get(study) if is_idle else None
         if anchored is None or anchored.spent + columns["amount"] > anchored.total:
@@ -129,26 +142,42 @@ class Book:
         self.anchor.advance(head, durable=False)
         return head
 
-    def refuse_hidden_answer(self, page: StudyState, since: Head | None, connection: Connection | None = None) -> None:
-        """Refuse a ledger whose index shows no answer to a question that was paid for, although its chain has one.
+    def refuse_hidden_answer(
+        self, page: StudyState, since: Head | None, connection: Connection | None = None
+    ) -> None:
+        """Refuse a ledger whose index shows no answer to a question that was paid for, although its
+        chain has one.
 
-        With a damaged index the answer would be drawn again at no charge. So all entries after the spend, or `since` a
-        head at which there was no answer, are walked: they must contain neither the answer nor a restore, which makes
-        the spend void. Without a connection each batch has its own transaction, so that spends can continue.
+        With a damaged index the answer would be drawn again at no charge. So all entries after the
+        spend, or `since` a head at which there was no answer, are walked: they must contain neither
+        the answer nor a restore, which makes the spend void. Without a connection each batch has
+        its own transaction, so that spends can continue.
         """
         end, paid, decisive = page.head, page.paid, []
-        count, before = (paid.number - 1, paid.before) if since is None else (since.count, since.hash)
+        count, before = (
+            (paid.number - 1, paid.before) if since is None else (since.count, since.hash)
+        )
         while count < end.count:
-            with self.database.reading() if connection is None else nullcontext(connection) as reader:
+            with (
+                self.database.reading() if connection is None else nullcontext(connection)
+            ) as reader:
                 last = min(count + _BATCH, end.count)
                 rows = self.database.run(reader, WALK, study=end.study, after=count, last=last)
             with whole_rows():
                 for row, number in zip(rows, range(count + 1, last + 1), strict=True):
-                    if (row.number, row.before, row.hash) != (number, before, digest(self.id, row, row.answer_hash)):
+                    if (row.number, row.before, row.hash) != (
+                        number,
+                        before,
+                        digest(self.id, row, row.answer_hash),
+                    ):
                         raise refusals.changed(end.study, number)
                     before = row.hash
                     same = (row.question, row.epsilon) == (paid.question, paid.epsilon)
-                    decisive += [row.kind] if row.kind == "restore" or (same and row.kind != "repeat") else []
+                    decisive += (
+                        [row.kind]
+                        if row.kind == "restore" or (same and row.kind != "repeat")
+                        else []
+                    )
             count = last
         if before != end.hash or decisive != ([] if since else ["spend"]):
             raise refusals.damaged()
@@ -160,23 +189,31 @@ class Book:
 
     @whole_rows()
     def _creations(self, page: StudyState) -> list[Any]:
-        """The entry that created a study, and its corrections, which follow it at once; the anchored hash covers it."""
+        """The entry that created a study, and its corrections, which follow it at once; the
+        anchored hash covers it.
+        """
         study, found, before = page.head.study, [], chain.START
         points = {point.number: point.hash for point in self.anchor.read().points.get(study, ())}
         for number in range(1, page.head.count + 1):
-            [row] = self.database.run(page.connection, WALK, study=study, after=number - 1, last=number)
+            [row] = self.database.run(
+                page.connection, WALK, study=study, after=number - 1, last=number
+            )
             if row.before != before:
                 raise refusals.changed(study, max(1, number - 1))
             if row.kind != "create":
                 break
-            if digest(self.id, row, None) != row.hash or not row.hash.startswith(points.get(number, "")):
+            if digest(self.id, row, None) != row.hash or not row.hash.startswith(
+                points.get(number, "")
+            ):
                 raise refusals.changed(study, number)
             found.append(row)
             before = row.hash
         return found
 
     def correct(self, page: StudyState, total: int, promise: Any) -> None:
-        """Add a correction of the total and the promise; refused once something was spent or allotted."""
+        """Add a correction of the total and the promise; refused once something was spent or
+        allotted.
+        """
         if len(self._creations(page)) < page.head.count:
             raise refusals.used(page.head.study)
         page.head = replace(page.head, total=total)
@@ -191,11 +228,17 @@ class Book:
         return anchor
 
     @whole_rows()
-    def find(self, connection: Connection, study: str, anchor: Anchor | None, **request: str) -> StudyState:
-        """What is known of a study and a request; refused if the anchor knows more, or if the server has changed."""
+    def find(
+        self, connection: Connection, study: str, anchor: Anchor | None, **request: str
+    ) -> StudyState:
+        """What is known of a study and a request; refused if the anchor knows more, or if the
+        server has changed.
+        """
         anchored = None if anchor is None else anchor.heads.get(study)
         values = {"request_id": "", "question": "", "epsilon": "", **request, "study": study}
-        rows = self.database.run(connection, statements.FIND, anchored=anchored.count if anchored else 0, **values)
+        rows = self.database.run(
+            connection, statements.FIND, anchored=anchored.count if anchored else 0, **values
+        )
         head = next((_head(row) for row in rows if row.part == "head"), None)
         if head is None:
             self._refuse_other_version(connection)
@@ -209,7 +252,9 @@ class Book:
             raise refusals.foreign(study)
         page = StudyState(self, connection, head, rows)
         if anchor is not None:
-            if read_json(page.era.terms)["server"] != server_of(connection) and checked(self.id, page.era):
+            if read_json(page.era.terms)["server"] != server_of(connection) and checked(
+                self.id, page.era
+            ):
                 raise refusals.moved(self.mark(connection, anchor))
             self._server = server_of(connection)
         return page
@@ -234,31 +279,46 @@ class Book:
             number=head.count + 1,
             spent=spent,
             total=head.total,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),  # for readers only: entries are ordered by number
+            # for readers only: entries are ordered by number
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
             nonce=random_digits(2),
             before=head.hash,
             **columns,
         )
         values = {name: getattr(entry, name) for name in COLUMNS}
         values["hash"] = digest(self.id, entry, chain.sha256_of(entry.answer))
-        return values, Head(study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total)
+        return values, Head(
+            study=head.study, count=entry.number, hash=values["hash"], spent=spent, total=head.total
+        )
 
     def open(self) -> dict[str, Head]:
-        """The heads, after a check of the tables, of the anchored entries and of all entries after them."""
+        """The heads, after a check of the tables, of the anchored entries and of all entries after
+        them.
+        """
         anchor = self.anchor.read()  # before the ledger, so that the anchor can only be older
         with self.database.reading() as connection:
             self._identify(connection, anchor)
             studies = self._studies(connection)
-            pages = [self.find(connection, study, anchor) for study in dict.fromkeys((*anchor.heads, *studies))]
+            pages = [
+                self.find(connection, study, anchor)
+                for study in dict.fromkeys((*anchor.heads, *studies))
+            ]
         if not set(anchor.heads) <= set(studies):
             raise refusals.unnamed()
-        return {page.head.study: self._open_study(page.head, anchor.heads.get(page.head.study)) for page in pages}
+        return {
+            page.head.study: self._open_study(page.head, anchor.heads.get(page.head.study))
+            for page in pages
+        }
 
     def _open_study(self, end: Head, anchored: Head | None) -> Head:
         study, balance = end.study, Balance()
         if anchored is not None:
             balance = Balance(
-                total=anchored.total, spent=anchored.spent, count=anchored.count, head=anchored.hash, paid=None
+                total=anchored.total,
+                spent=anchored.spent,
+                count=anchored.count,
+                head=anchored.hash,
+                paid=None,
             )
         self._walk(study, balance, anchored)
         head = _balance_head(study, balance)
@@ -269,7 +329,9 @@ class Book:
         return head
 
     def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
-        """Check the anchored entry and add the entries after it to the balance; each batch has its own transaction."""
+        """Check the anchored entry and add the entries after it to the balance; each batch has its
+        own transaction.
+        """
         while True:
             first, last = balance.count + (anchored is None), balance.count + _BATCH
             with self.database.reading() as connection:
@@ -277,7 +339,10 @@ class Book:
             if anchored is not None:
                 with whole_rows():
                     row, *rows = rows
-                    if digest(self.id, row, row.answer_hash) != anchored.hash or _head(row) != anchored:
+                    if (
+                        digest(self.id, row, row.answer_hash) != anchored.hash
+                        or _head(row) != anchored
+                    ):
                         raise refusals.changed(study, anchored.count)
                 anchored = None
             replay(self.id, study, rows, balance)
@@ -286,12 +351,15 @@ class Book:
 
     def verify(self, *, against_anchor: bool = True) -> dict[str, Head]:
         """The heads, after a check of the database, of every chain, and of the anchor."""
-        anchor = self.anchor.read() if against_anchor else None  # before the ledger, so that it can only be older
+        # before the ledger, so that it can only be older
+        anchor = self.anchor.read() if against_anchor else None
         with self.database.reading() as connection:
             self._identify(connection, anchor)
             self.database.check_pages(connection)
             studies = self._studies(connection)
-            mentioned = set(connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars())
+            mentioned = set(
+                connection.execute(select(ENTRY.c.study).union(select(ANALYST.c.study))).scalars()
+            )
         if mentioned != set(studies):
             raise refusals.unnamed()
         names = dict.fromkeys((*(anchor or _NONE).heads, *studies))
@@ -304,11 +372,20 @@ class Book:
             run = partial(self.database.run, connection)
             replay(self.id, study, run(WALK, study=study, after=balance.count, last=2**62), balance)
             head = self.find(connection, study, anchor).head
-            shares = {(row.name, row.allotted, row.spent, row.hash) for row in run(_SHARES) if row.study == study}
-        sums = [(name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()]
-        if _balance_head(study, balance) != head or shares != {(*of, chain.share_digest(study, *of)) for of in sums}:
+            shares = {
+                (row.name, row.allotted, row.spent, row.hash)
+                for row in run(_SHARES)
+                if row.study == study
+            }
+        sums = [
+            (name, allotted, balance.spent_by[name]) for name, allotted in balance.allotted.items()
+        ]
+        if _balance_head(study, balance) != head or shares != {
+            (*of, chain.share_digest(study, *of)) for of in sums
+        }:
             raise LedgerDamaged(
-                f"the balance of study {study!r} is not what its entries add up to: put back an intact copy"
+                f"the balance of study {study!r} is not what its entries add up to: put back an"
+                " intact copy"
             )
         return head
 
@@ -326,7 +403,8 @@ class Book:
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
             raise LedgerDamaged(
-                f"this is not a ledger of version {VERSION}: open it with the version that made it, or put back a copy"
+                f"this is not a ledger of version {VERSION}: open it with the version that made it,"
+                " or put back a copy"
             )
         return str(rows[0].id)
 
@@ -337,36 +415,55 @@ class Book:
         """The heads that the anchor remembers and the chain contains, the oldest first."""
         points = anchor.points.get(study, ())
         run = partial(self.database.run, connection, statements.POINT, study=study)
-        return [point for point in points if any(row.hash.startswith(point.hash) for row in run(number=point.number))]
+        return [
+            point
+            for point in points
+            if any(row.hash.startswith(point.hash) for row in run(number=point.number))
+        ]
 
     def mark(self, connection: Connection, anchor: Anchor | None) -> str:
-        """Sixteen digits that identify where the ledger and the anchor diverge; a custodian types them to accept that.
+        """Sixteen digits that identify where the ledger and the anchor diverge; a custodian types
+        them to accept that.
 
-        They do not change while others add entries. Without an anchor they identify the whole state of the ledger.
+        They do not change while others add entries. Without an anchor they identify the whole state
+        of the ledger.
         """
         studies = self._studies(connection)
         if anchor is None:
             state: list[Any] = [self.find(connection, study, None).head for study in studies]
         else:
             state = [server_of(connection)]
-            state += [(head, self.shared(connection, anchor, study)[-1:]) for study, head in anchor.heads.items()]
+            state += [
+                (head, self.shared(connection, anchor, study)[-1:])
+                for study, head in anchor.heads.items()
+            ]
         return sha256(repr([self.id, state]).encode()).hexdigest()[:16]
 
 
 _NONE = Anchor(ledger="", schema="")
 
 
-def entries_of(connection: Connection, ledger: str, *conditions: ColumnElement[bool] | TextClause) -> Generator[Entry]:
-    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first wrong hash."""
+def entries_of(
+    connection: Connection, ledger: str, *conditions: ColumnElement[bool] | TextClause
+) -> Generator[Entry]:
+    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first wrong
+    hash.
+    """
     statement = select(ENTRY).where(*conditions).order_by(ENTRY.c.study, ENTRY.c.number)
     with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
             yield checked(ledger, Entry(**row._mapping))
 
 
-def recent_entries(connection: Connection, study: str, last: int, analyst: str | None) -> list[Entry]:
-    """The last entries of a study, or of an analyst in it; a repeat gets the question that it repeats."""
-    query = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(ENTRY.c.study == study)
+def recent_entries(
+    connection: Connection, study: str, last: int, analyst: str | None
+) -> list[Entry]:
+    """The last entries of a study, or of an analyst in it; a repeat gets the question that it
+    repeats.
+    """
+    query = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(
+        ENTRY.c.study == study
+    )
     if analyst is not None:
         query = query.where(ENTRY.c.analyst == analyst)
     rows = connection.execute(query.order_by(ENTRY.c.number.desc()).limit(last)).all()
@@ -375,7 +472,10 @@ def recent_entries(connection: Connection, study: str, last: int, analyst: str |
     paid = paid.where(ENTRY.c.question.in_(repeated), ENTRY.c.kind == "spend")
     queries = dict(connection.execute(paid).all()) if repeated else {}
     entries = [Entry(**row._mapping) for row in reversed(rows)]
-    return [replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry for entry in entries]
+    return [
+        replace(entry, query=queries.get(entry.question)) if entry.kind == "repeat" else entry
+        for entry in entries
+    ]
 
 
 def terms_of(**terms: Any) -> str:
@@ -390,4 +490,10 @@ def _head(row: Any) -> Head:
 
 
 def _balance_head(study: str, balance: Balance) -> Head:
-    return Head(study=study, count=balance.count, hash=balance.head, spent=balance.spent, total=balance.total)
+    return Head(
+        study=study,
+        count=balance.count,
+        hash=balance.head,
+        spent=balance.spent,
+        total=balance.total,
+    )

@@ -2,12 +2,14 @@
 
     h₀ = 0…0        hᵢ = SHA-256( ledger, row i without its hash, hᵢ₋₁ )
 
-`replay` walks a study's entries and adds them up: the total, what was spent, each analyst's share. A row that is
-missing, moved, changed or forged changes every hash after it. The hashes have no key: whoever can write to the database
-can write a new chain, but not a chain that ends in the anchored head.
+`replay` walks a study's entries and adds them up: the total, what was spent, each analyst's share.
+A row that is missing, moved, changed or forged changes every hash after it. The hashes have no key:
+whoever can write to the database can write a new chain, but not a chain that ends in the anchored
+head.
 
-A study begins with `create`; more of them may follow at once, as corrections of its total and its promise. `create`
-and `restore` begin an era. A spend that has no answer when the next era begins is void and never gets one.
+A study begins with `create`; more of them may follow at once, as corrections of its total and its
+promise. `create` and `restore` begin an era. A spend that has no answer when the next era begins is
+void and never gets one.
 """
 
 from __future__ import annotations
@@ -48,13 +50,15 @@ class Entry:
     total: int
     answer: bytes | None = field(default=None, repr=False)
     terms: str | None = None
-    """Of an era, as JSON: the ledger's server, and the promise that the study was created with, or the anchored head
-    that a restore has charged for."""
+    """Of an era, as JSON: the ledger's server, and the promise that the study was created with, or
+    the anchored head that a restore has charged for."""
     asked: str | None = None
     """Of a spend or a repeat: the question as it was typed, for readers."""
     time: str
     nonce: str
-    """128 random bits, so that no two entries are ever equal, not even the same spend after the same entry."""
+    """128 random bits, so that no two entries are ever equal, not even the same spend after the
+    same entry.
+    """
     before: str
     hash: str = ""
 
@@ -66,7 +70,9 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 def digest(ledger: str, row: Any, answer: bytes | None) -> str:
     """The hash of an entry of the ledger with this id; its answer enters as its SHA-256."""
-    return sha256(_encode([ledger, None if answer is None else answer.hex(), *_plain(row)]).encode()).hexdigest()
+    return sha256(
+        _encode([ledger, None if answer is None else answer.hex(), *_plain(row)]).encode()
+    ).hexdigest()
 
 
 def sha256_of(answer: bytes | None) -> bytes | None:
@@ -101,7 +107,9 @@ def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
-    """The hash of a query and the version of its data; without a version every request is a separate question."""
+    """The hash of a query and the version of its data; without a version every request is a
+    separate question.
+    """
     of_whom = {"version": data_version} if data_version is not None else {"request": request_id}
     return sha256(_encode([query, of_whom]).encode()).hexdigest()
 
@@ -123,7 +131,8 @@ class Balance:
 
 @whole_rows()
 def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
-    """Add the next rows to the balance; `LedgerDamaged` at the first row that does not follow from the rows before it.
+    """Add the next rows to the balance; `LedgerDamaged` at the first row that does not follow from
+    the rows before it.
 
     A row has `answer_hash` instead of the answer.
     """
@@ -138,14 +147,17 @@ def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> No
 
 def _adds_up(balance: Balance, row: Any) -> bool:
     """Whether the entry may come next; if so, the balance includes it."""
-    key = hash((row.question, row.epsilon))  # with 10⁶ entries, a SHA-256 would take 10 times the memory
+    # with 10⁶ entries, a SHA-256 would take 10 times the memory
+    key = hash((row.question, row.epsilon))
     match row.kind:
         case "create" if row.number == 1 or not (balance.spent or balance.allotted):  # a correction
             balance.total = row.amount
         case "allot" if row.analyst is not None:
             balance.allotted[row.analyst] = row.amount
             balance.spent_by.setdefault(row.analyst, 0)
-        case "spend" if row.epsilon is not None and row.amount == charge(read_fraction(row.epsilon)):
+        case "spend" if row.epsilon is not None and row.amount == charge(
+            read_fraction(row.epsilon)
+        ):
             balance.spent += row.amount
             if row.analyst is not None:
                 balance.spent_by[row.analyst] = balance.spent_by.get(row.analyst, 0) + row.amount

@@ -1,12 +1,13 @@
-"""How a process reaches the ledger's tables: connections, transactions, turns, and what their failures mean.
+"""How a process reaches the ledger's tables: connections, transactions, turns, and what their
+failures mean.
 
-A transaction waits for its turn (see `turns`): a file has one transaction at a time, a server has one writer per study.
-If the wait for a turn or a lock takes too long, it ends with nothing spent. A reader takes no lock on a server. In a
-file it blocks writers, so reads are short.
+A transaction waits for its turn (see `turns`): a file has one transaction at a time, a server has
+one writer per study. If the wait for a turn or a lock takes too long, it ends with nothing spent. A
+reader takes no lock on a server. In a file it blocks writers, so reads are short.
 
-A server is identified by its system identifier and its timeline. If they change, the server is a copy, or a standby
-that took over, and may lack the last entries. Errors of the database are translated here; their text is never passed
-on, because it may quote a row.
+A server is identified by its system identifier and its timeline. If they change, the server is a
+copy, or a standby that took over, and may lack the last entries. Errors of the database are
+translated here; their text is never passed on, because it may quote a row.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ SELECT current_setting('fsync') = 'on',
        (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid),
        EXISTS (SELECT FROM {ANALYST.name})
 """  # noqa: S608
-"""Whether commits reach the disk; the number of standbys that no commit waits for; the number of unique keys that
-prevent the same entry twice, which a restored copy may lack; and a last column that only shows that shares can be read.
+"""Whether commits reach the disk; the number of standbys that no commit waits for; the number of
+unique keys that prevent the same entry twice, which a restored copy may lack; and a last column
+that only shows that shares can be read.
 """
 
 _SERVER = """
@@ -58,13 +60,17 @@ SELECT pg_catalog.pg_is_in_recovery(),
             WHEN pg_catalog.has_function_privilege('pg_catalog.pg_walfile_name(pg_lsn)', 'execute')
             THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
 """
-"""Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's files begin."""
+"""Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's
+files begin.
+"""
 
 _PROBE = """
 SELECT CASE WHEN pg_catalog.has_function_privilege('pg_catalog.lo_from_bytea(oid, bytea)', 'execute')
             THEN pg_catalog.lo_from_bytea(0, pg_catalog.convert_to(pg_catalog.repeat('x', %(room)s), 'UTF8')) END
 """
-"""Writes a large object, of which nothing stays when it is rolled back; it needs no right to make tables."""
+"""Writes a large object, of which nothing stays when it is rolled back; it needs no right to make
+tables.
+"""
 
 _SPARE = 2**20
 """Bytes that must be free besides an answer, for the journal and the next entries."""
@@ -76,7 +82,10 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Timeouts in seconds (the last in milliseconds) that detect a lost server. The address may set other values."""
+"""Timeouts in seconds (the last in milliseconds) that detect a lost server.
+
+The address may set other values.
+"""
 
 _words: dict[tuple[str, ReturnsRows], tuple[str, Any]] = {}
 """The SQL of each statement for each database, and the type of its rows."""
@@ -92,27 +101,40 @@ class Database:
         self._failed = False
         self._driver: Any = self._engine.dialect.dbapi
         self._path = where if isinstance(where, Path) else Path()
-        self._lock = where.resolve().with_name(f"{where.resolve().name}.lock") if isinstance(where, Path) else None
+        self._lock = (
+            where.resolve().with_name(f"{where.resolve().name}.lock")
+            if isinstance(where, Path)
+            else None
+        )
         self._own_turns: dict[str | None, Turn] = {}
         finalize(self, _dispose, self._engine, self._pid)
 
     def is_busy(self, study: str) -> bool:
-        """Whether another thread writes to the study now; then the last entry that we know will be out of date."""
+        """Whether another thread writes to the study now; then the last entry that we know will be
+        out of date.
+        """
         return self._turn_of(study).taken
 
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
-        """A connection in a transaction, with the study's row locked; it commits, or rolls back on any exception."""
+        """A connection in a transaction, with the study's row locked; it commits, or rolls back on
+        any exception.
+        """
         with self._turn(study), self._connected() as connection, connection.begin():
             self._begin(connection, "BEGIN IMMEDIATE" if self.is_file else _writing(study))
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection in a transaction for reading; it blocks nobody on a server, but it blocks a file's writers."""
+        """A connection in a transaction for reading; it blocks nobody on a server, but it blocks a
+        file's writers.
+        """
         turn = self._turn(None, spent=False) if self.is_file else self._translating(spent=False)
         with turn, self._connected() as connection, connection.begin():
-            self._begin(connection, "BEGIN" if self.is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+            self._begin(
+                connection,
+                "BEGIN" if self.is_file else "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            )
             yield connection
 
     def _begin(self, connection: Connection, words: str) -> None:
@@ -124,12 +146,16 @@ class Database:
             connection.exec_driver_sql(words)
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
-        """The rows of a statement that is a constant of a module, so that it is compiled to SQL only once."""
+        """The rows of a statement that is a constant of a module, so that it is compiled to SQL
+        only once.
+        """
         cursor, row = self._execute(connection.connection, statement, values)
         return [] if row is None else [row(*values) for values in cursor.fetchall()]
 
     def run_alone(self, statement: ReturnsRows, *, server: str, **values: Any) -> int:
-        """How many rows a statement has changed in its own transaction; 0 if the server is another one."""
+        """How many rows a statement has changed in its own transaction; 0 if the server is another
+        one.
+        """
         with self._turn(values["study"]):
             with self._connecting():
                 connection = self._engine.raw_connection()
@@ -139,7 +165,8 @@ class Database:
                 try:
                     count: int = self._execute(connection, statement, values)[0].rowcount
                 except self._driver.Error:
-                    connection.invalidate()  # else the pool would print the driver's words, if it is lost
+                    # else the pool would print the driver's words, if it is lost
+                    connection.invalidate()
                     raise
                 return count
 
@@ -157,7 +184,9 @@ class Database:
 
     @contextmanager
     def _translating(self, *, spent: bool | None) -> Iterator[None]:
-        """Within the block the database's errors are ours; `spent` is what they say where a commit may have been."""
+        """Within the block the database's errors are ours; `spent` is what they say where a commit
+        may have been.
+        """
         if self._failed:
             raise EngineFailed("the ledger's disk has failed: repair it and open the ledger again")
         if self._pid != os.getpid():  # a forked child: the connections belong to its parent
@@ -177,41 +206,58 @@ class Database:
         """Within the block nothing is sent but settings: nothing can be spent."""
         return _refusing(lambda failure: self._translate(failure, spent=False, connecting=True))
 
-    def _execute(self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]) -> Any:
+    def _execute(
+        self, connection: PoolProxiedConnection, statement: ReturnsRows, values: dict[str, Any]
+    ) -> Any:
         key = self._engine.dialect.name, statement
         if key not in _words:
             names = [column.name for column in statement.exported_columns]
-            _words[key] = str(statement.compile(self._engine)), namedtuple("Row", names) if names else None
+            _words[key] = (
+                str(statement.compile(self._engine)),
+                (namedtuple("Row", names) if names else None),
+            )
         words, row = _words[key]
         return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
 
     def fingerprint(self, connection: Connection) -> str:
-        """The hash of the table definitions of a file, so that a changed CHECK is noticed; "" for a server."""
+        """The hash of the table definitions of a file, so that a changed CHECK is noticed; "" for a
+        server.
+        """
         if not self.is_file:
             return ""
-        rows = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+        rows = connection.exec_driver_sql(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+        )
         return sha256(repr([tuple(row) for row in rows]).encode()).hexdigest()
 
     def check(self, connection: Connection) -> None:
         """Refuse a truncated file, or a server whose commits may be lost."""
         if self.is_file:
-            pages, size = (connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one() for name in ("count", "size"))
+            pages, size = (
+                connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one()
+                for name in ("count", "size")
+            )
             if pages * size != os.path.getsize(str(self._engine.url.database)):
                 raise damaged()
             return
         syncs, unheard, keys, _ = connection.exec_driver_sql(_SOUND).one()
         if not syncs:
-            raise EngineFailed("the ledger's server runs with fsync off and may lose what was spent: set fsync = on")
+            raise EngineFailed(
+                "the ledger's server runs with fsync off and may lose what was spent: set fsync"
+                " = on"
+            )
         if unheard:
             raise EngineFailed(
-                "the ledger's server has a standby that no commit waits for, so a failover may lose what was spent: "
-                "set synchronous_standby_names on the server"
+                "the ledger's server has a standby that no commit waits for, so a failover may lose"
+                " what was spent: set synchronous_standby_names on the server"
             )
         if keys < _KEYS:
             raise other_tables()
 
     def refuse_full(self, room: int = 0) -> None:
-        """Refuse a file whose disk has too little room for so many bytes; for a server this is not known."""
+        """Refuse a file whose disk has too little room for so many bytes; for a server this is not
+        known.
+        """
         if self.is_file and _room(self._path) < room + _SPARE:
             raise _unspent_full()
 
@@ -228,7 +274,9 @@ class Database:
 
     def check_pages(self, connection: Connection) -> None:
         """Refuse a file whose pages or indexes are inconsistent; this reads the whole file."""
-        if self.is_file and connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() != ["ok"]:
+        if self.is_file and connection.exec_driver_sql(
+            "PRAGMA integrity_check"
+        ).scalars().all() != ["ok"]:
             raise damaged()
 
     def close(self) -> None:
@@ -240,7 +288,8 @@ class Database:
         """What an error of the database means; None if it is no error of the database."""
         if isinstance(failure, TimeoutError):  # all connections to the server are in use
             return _busy()
-        if isinstance(failure, UnicodeError):  # the input was checked, so the stored text is at fault
+        # the input was checked, so the stored text is at fault
+        if isinstance(failure, UnicodeError):
             return damaged()
         failure = failure.orig if isinstance(failure, DBAPIError) else failure
         if not isinstance(failure, self._driver.Error):
@@ -277,11 +326,14 @@ def _of_turn(failure: Exception) -> DiscreetError | None:
 
 
 def _writing(study: str | None) -> str:
-    """The beginning of a transaction on a server that writes, and the lock of the study, in one message."""
+    """The beginning of a transaction on a server that writes, and the lock of the study, in one
+    message.
+    """
     words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
     if study is None:
         return words
-    name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"  # so that no name can inject SQL
+    # so that no name can inject SQL
+    name = f"convert_from(decode('{study.encode().hex()}', 'hex'), 'UTF8')"
     return f"{words}; SELECT name FROM {STUDY.name} WHERE name = {name} FOR UPDATE"  # noqa: S608
 
 
@@ -293,25 +345,36 @@ def _dispose(engine: Engine, pid: int) -> None:
 
 _SERVER_STATES = {
     "57014": "stopped the statement: ask again",
-    "57P01": "ended the connection, and did not answer: see whether it runs, and ask again with the same request_id",
+    "57P01": (
+        "ended the connection, and did not answer: see whether it runs, and ask again with the same"
+        " request_id"
+    ),
     "53100": "has no disk space left: make room there and ask again with the same request_id",
     "53200": "has no memory left: see its log and ask again with the same request_id",
-    "25P03": "ended a transaction that had waited too long, and did not answer: ask again with the same request_id",
+    "25P03": (
+        "ended a transaction that had waited too long, and did not answer: ask again with the same"
+        " request_id"
+    ),
     "40P01": "had to choose between two transactions: ask again with the same request_id",
 }
 """What a ledger's server does when it fails, by SQLSTATE."""
 
 
-def _of_server(  # noqa: PLR0911 - one case for each kind of failure
+def _of_server(  # noqa: PLR0911
     failure: Exception, driver: Any, spent: bool | None, *, connecting: bool
 ) -> DiscreetError:
-    state = getattr(failure, "sqlstate", None) or ""  # https://www.postgresql.org/docs/current/errcodes-appendix.html
-    unheard = isinstance(failure, driver.OperationalError | driver.InterfaceError | driver.InternalError)
+    # https://www.postgresql.org/docs/current/errcodes-appendix.html
+    state = getattr(failure, "sqlstate", None) or ""
+    unheard = isinstance(
+        failure, driver.OperationalError | driver.InterfaceError | driver.InternalError
+    )
     code = f"SQLSTATE {state}" if state else type(failure).__name__
     match state:
         case "" if connecting:
             reason = reason_of(failure)
-            return EngineFailed(f"the ledger's PostgreSQL server cannot be used: {reason.words}", code=reason.code)
+            return EngineFailed(
+                f"the ledger's PostgreSQL server cannot be used: {reason.words}", code=reason.code
+            )
         case "25006":  # READ ONLY SQL TRANSACTION
             return _read_only()
         case "54000":  # PROGRAM LIMIT EXCEEDED
@@ -327,8 +390,8 @@ def _of_server(  # noqa: PLR0911 - one case for each kind of failure
             )
             return EngineFailed(f"the ledger's server {words}", spent=spent, code=code)
     return LedgerDamaged(
-        "this database has no complete ledger that this user can see: connect to the right one as the right user, "
-        "or put back a copy",
+        "this database has no complete ledger that this user can see: connect to the right one as"
+        " the right user, or put back a copy",
         code=code,
     )
 
@@ -336,7 +399,7 @@ def _of_server(  # noqa: PLR0911 - one case for each kind of failure
 _IOERR, _FULL, _CANTOPEN = 10, 13, 14
 
 
-def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # noqa: PLR0911 - one case for each result
+def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # noqa: PLR0911
     """What a result of SQLite means: https://sqlite.org/rescode.html."""
     match number:
         case 5 | 6:  # BUSY, LOCKED
@@ -348,13 +411,17 @@ def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # no
                 code=code,
             )
         case 10:  # IOERR
-            words = "the ledger's disk failed: nothing is released; repair it and open the ledger again"
+            words = (
+                "the ledger's disk failed: nothing is released; repair it and open the ledger again"
+            )
             return EngineFailed(words, spent=spent, code=code)
         case 13:  # FULL
             words = "the ledger's disk is full: nothing is released; make room and ask again"
             return EngineFailed(words, spent=spent, code=code)
         case 7:  # NOMEM
-            words = "there is no memory for the ledger: nothing is released; ask again when there is"
+            words = (
+                "there is no memory for the ledger: nothing is released; ask again when there is"
+            )
             return EngineFailed(words, spent=spent, code=code)
         case 18:  # TOOBIG
             return too_large()
@@ -371,7 +438,10 @@ def server_of(connection: Connection) -> str:
 
 
 def _busy(code: str = "") -> EngineFailed:
-    return EngineFailed(f"the ledger was busy for {PATIENCE} seconds: ask again when others have finished", code=code)
+    return EngineFailed(
+        f"the ledger was busy for {PATIENCE} seconds: ask again when others have finished",
+        code=code,
+    )
 
 
 def _room(path: Path) -> float:
@@ -406,7 +476,8 @@ def _unspent_full() -> EngineFailed:
 
 def _read_only() -> EngineFailed:
     return EngineFailed(
-        "the ledger's database is read-only: connect to the one that can be written", code="SQLSTATE 25006"
+        "the ledger's database is read-only: connect to the one that can be written",
+        code="SQLSTATE 25006",
     )
 
 
@@ -422,7 +493,12 @@ def _sqlite(path: Path) -> Engine:
 
     def prepare(connection: Any, record: Any) -> None:
         connection.create_function("sha256", 1, sha256_of, deterministic=True)
-        for pragma in ("journal_mode=TRUNCATE", "synchronous=FULL", "trusted_schema=OFF", "cell_size_check=ON"):
+        for pragma in (
+            "journal_mode=TRUNCATE",
+            "synchronous=FULL",
+            "trusted_schema=OFF",
+            "cell_size_check=ON",
+        ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
         record.info["file"] = _file_number(str(path))
@@ -452,17 +528,23 @@ def _postgresql(url: URL) -> Engine:
             use_native_hstore=False,  # the query for it costs a round trip
         )
     except (ImportError, NoSuchModuleError):
-        raise InvalidParameter("a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'") from None
+        raise InvalidParameter(
+            "a PostgreSQL ledger needs psycopg: pip install 'discreet[postgres]'"
+        ) from None
     except ArgumentError:
-        raise InvalidParameter("where must be an address such as postgresql://user@host/database") from None
+        raise InvalidParameter(
+            "where must be an address such as postgresql://user@host/database"
+        ) from None
 
     def prepare(connection: Any, record: Any) -> None:
         connection.autocommit = True  # we begin the transaction, with its settings, in one message
         connection.execute(
             "SET plan_cache_mode TO force_generic_plan;"  # every statement is a look-up by an index
             "SET default_transaction_isolation TO 'read committed'; SET synchronous_commit TO on;"
-            "SET statement_timeout TO 0;"  # it would end a commit's wait for a standby as if the standby had answered
-            f"SET lock_timeout TO '{PATIENCE}s'; SET idle_in_transaction_session_timeout TO '{PATIENCE}s'"
+            # it would end a commit's wait for a standby as if the standby had answered
+            "SET statement_timeout TO 0;"
+            f"SET lock_timeout TO '{PATIENCE}s'; SET idle_in_transaction_session_timeout TO"
+            f" '{PATIENCE}s'"
         )
         standby, system, timeline = connection.execute(_SERVER).fetchone()
         if standby:

@@ -13,7 +13,8 @@ from discreet.ledger.chain import in_epsilon
 from discreet.ledger.questions import repeat_of
 
 _BODY = ("question", "epsilon", "analyst")  # a request with the same id must agree in these
-_REPEATS = 1_000  # that are recorded per analyst and day, each with its request id; further repeats are free, too
+# that are recorded per analyst and day, each with its request id; further repeats are free, too
+_REPEATS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +35,28 @@ class Grant:
 
     @property
     def remaining(self) -> Fraction | None:
-        """What was left of the study's ε after the spend; None for an analyst, who has their own share."""
-        return None if self.head is None or self.analyst is not None else in_epsilon(self.head.total - self.head.spent)
+        """What was left of the study's ε after the spend; None for an analyst, who has their own
+        share.
+        """
+        return (
+            None
+            if self.head is None or self.analyst is not None
+            else in_epsilon(self.head.total - self.head.spent)
+        )
 
 
 def charge_page(page: StudyState, cost: int, entry: dict[str, Any]) -> None:
-    """Decide on a spend while the study is locked: refuse it, charge it, or do nothing if it was paid for before."""
+    """Decide on a spend while the study is locked: refuse it, charge it, or do nothing if it was
+    paid for before.
+    """
     study, analyst, request = page.head.study, entry["analyst"], page.request
     share = None if analyst is None else page.analyst(analyst)
     if analyst is not None and share is None:
         raise refusals.no_share(analyst, study)
     if request is not None and any(entry[name] != getattr(request, name) for name in _BODY):
         raise refusals.RequestTaken(
-            f"request_id must be new for a new question, got {request.request_id!r}, which was used for another; "
-            "nothing was spent"
+            f"request_id must be new for a new question, got {request.request_id!r}, which was used"
+            " for another; nothing was spent"
         )
     if page.void:
         raise refusals.void()
@@ -56,7 +65,9 @@ def charge_page(page: StudyState, cost: int, entry: dict[str, Any]) -> None:
             page.append(kind="repeat", **repeat_of(entry))
         return
     if share is not None:
-        refusals.refuse_above(cost, share.allotted - share.spent, f"the share of analyst {analyst!r}")
+        refusals.refuse_above(
+            cost, share.allotted - share.spent, f"the share of analyst {analyst!r}"
+        )
         page.share(share.name, allotted=share.allotted, spent=share.spent + cost)
     refusals.refuse_above(cost, page.head.total - page.head.spent, f"study {study!r}")
     page.append(kind="spend", amount=cost, **entry)

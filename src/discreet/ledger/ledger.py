@@ -1,16 +1,25 @@
-"""The ledger: it records each spend of ε on disk before the first row is read, and stores what was released.
+"""The ledger: it records each spend of ε on disk before the first row is read, and stores what was
+released.
 
     spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
 
-- The grants never exceed the total, exactly, in units of 10⁻⁹ ε, for any number of threads, processes and machines.
-- After a crash the ε is spent, and the question may be unanswered. There are no refunds. A second request with the same
-  id continues where the first stopped: nothing more is charged, and only the first recorded answer is ever shown.
-- The same query of the same data version at the same ε is the same question: one charge and one answer for everybody.
-- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never opened as a new
-  budget. `open` finds the anchored head and checks the chain of hashes from there; `verify` checks the whole chain.
-- A study keeps the promise that it was created with. An answer is shown only if the hash of its entry is right.
+- The grants never exceed the total, exactly, in units of 10⁻⁹ ε, for any number of threads,
+  processes and machines.
+- After a crash the ε is spent, and the question may be unanswered. There are no refunds. A second
+  request with the same
+  id continues where the first stopped: nothing more is charged, and only the first recorded answer
+  is ever shown.
+- The same query of the same data version at the same ε is the same question: one charge and one
+  answer for everybody.
+- A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never
+  opened as a new
+  budget. `open` finds the anchored head and checks the chain of hashes from there; `verify` checks
+  the whole chain.
+- A study keeps the promise that it was created with. An answer is shown only if the hash of its
+  entry is right.
 
-The ledger does not prevent forgery by a custodian who can write to both the database and the anchor.
+The ledger does not prevent forgery by a custodian who can write to both the database and the
+anchor.
 """
 
 from __future__ import annotations
@@ -59,7 +68,8 @@ def _without_contexts(kind: Kind) -> Kind:
 
 @_without_contexts
 class Ledger:
-    """The privacy budgets of studies, and what was spent; it can be shared between threads and across a fork.
+    """The privacy budgets of studies, and what was spent; it can be shared between threads and
+    across a fork.
 
     Examples
     --------
@@ -76,7 +86,14 @@ class Ledger:
         self._book = book
 
     @classmethod
-    def open(cls, where: Where, *, study: str | None = None, anchor: Where | None = None, new: bool = False) -> Self:
+    def open(
+        cls,
+        where: Where,
+        *,
+        study: str | None = None,
+        anchor: Where | None = None,
+        new: bool = False,
+    ) -> Self:
         """Open a ledger, and check it from its anchored head on.
 
         Parameters
@@ -86,7 +103,8 @@ class Ledger:
         study : text, optional
             The name of a study that the ledger must hold.
         anchor : path, optional
-            The file that holds the head of the ledger. By default, `<file>.anchor`; required for PostgreSQL.
+            The file that holds the head of the ledger. By default, `<file>.anchor`; required for
+            PostgreSQL.
         new : bool
             Whether to create the ledger, which must not exist.
 
@@ -111,13 +129,20 @@ class Ledger:
 
     @classmethod
     def restore(
-        cls, where: Where, *, accept: str, anchor: Where | None = None, backup: Where | None = None, charge: Any = None
+        cls,
+        where: Where,
+        *,
+        accept: str,
+        anchor: Where | None = None,
+        backup: Where | None = None,
+        charge: Any = None,
     ) -> Self:
-        """Accept a ledger as it is: an older copy, a ledger without its anchor, or a ledger from a backup.
+        """Accept a ledger as it is: an older copy, a ledger without its anchor, or a ledger from a
+        backup.
 
-        What the anchor saw after the last entry that it shares with this copy is charged at once, so that no budget is
-        regained. A spend without an answer is void: it may have been answered in the lost entries, so it can be neither
-        answered nor asked again.
+        What the anchor saw after the last entry that it shares with this copy is charged at once,
+        so that no budget is regained. A spend without an answer is void: it may have been answered
+        in the lost entries, so it can be neither answered nor asked again.
 
         Parameters
         ----------
@@ -128,7 +153,8 @@ class Ledger:
         backup : path, optional
             A file that `backup` wrote.
         charge : number or text, optional
-            The ε to charge each study in addition, if the anchor was lost; "all" for all that is left.
+            The ε to charge each study in addition, if the anchor was lost; "all" for all that is
+            left.
 
         """
         backups.restore(*places(where, anchor), accept, backup, charge)
@@ -136,21 +162,30 @@ class Ledger:
 
     @classmethod
     def restoration(
-        cls, where: Where, *, anchor: Where | None = None, backup: Where | None = None, charge: Any = None
+        cls,
+        where: Where,
+        *,
+        anchor: Where | None = None,
+        backup: Where | None = None,
+        charge: Any = None,
     ) -> Restoration:
         """What `restore` would charge and make void, with the mark to accept; nothing is changed."""
         return backups.restoration(*places(where, anchor), backup, charge)
 
     def backup(self, target: Where) -> int:
-        """Write the whole ledger to a new file while others spend, and return the number of its entries."""
+        """Write the whole ledger to a new file while others spend, and return the number of its
+        entries.
+        """
         return backups.write(self._book, Path(target).absolute())
 
     @classmethod
     def join(cls, where: Where, *, anchor: Where, other: Where) -> Self:
-        """Use a PostgreSQL ledger from another machine: check all of it, and write a new anchor. Nothing is charged.
+        """Use a PostgreSQL ledger from another machine: check all of it, and write a new anchor.
+        Nothing is charged.
 
-        `other` is a copy of the anchor of a machine that uses the ledger. The ledger must contain the head of that
-        anchor. Both anchors share a key, so that both machines know a data version by the same name.
+        `other` is a copy of the anchor of a machine that uses the ledger. The ledger must contain
+        the head of that anchor. Both anchors share a key, so that both machines know a data version
+        by the same name.
         """
         database, file = places(where, anchor)
         files.join(database, file, Path(other).absolute())
@@ -171,22 +206,30 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create(self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None) -> None:
+    def create(
+        self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None
+    ) -> None:
         """Create a study with its total ε, which cannot be changed later.
 
-        `promise` says what an ε means in this study (`Policy.promise`). A study without a promise is for arrays and
-        files only.
+        `promise` says what an ε means in this study (`Policy.promise`). A study without a promise
+        is for arrays and files only.
         """
         require_text("study", study)
         units = charge(exact_epsilon(total))
         with self._book.database.transaction() as connection:
             connection.execute(select(LEDGER).with_for_update()).one()  # two cannot create at once
             if connection.execute(select(STUDY).where(STUDY.c.name == study)).first() is not None:
-                raise InvalidParameter(f"study must be new to the ledger, got {study!r}, which has a total already")
-            head = self._book.begin_study(connection, study, units, None if promise is None else dict(promise))
+                raise InvalidParameter(
+                    f"study must be new to the ledger, got {study!r}, which has a total already"
+                )
+            head = self._book.begin_study(
+                connection, study, units, None if promise is None else dict(promise)
+            )
         self._book.anchor.advance(head)
 
-    def correct(self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None) -> None:
+    def correct(
+        self, study: str, total: Epsilon, *, promise: Mapping[str, Any] | None = None
+    ) -> None:
         """Give a study another total and promise, as long as nothing was spent or allotted."""
         units = charge(exact_epsilon(total))
         with self._book.page(study) as page:
@@ -203,7 +246,9 @@ class Ledger:
             return self._book.promise(page)  # type: ignore[no-any-return]
 
     def keyed(self, version: str) -> str:
-        """The HMAC-SHA256 of a version (a hash of all rows) under the anchor's key, so that nobody can test guesses."""
+        """The HMAC-SHA256 of a version (a hash of all rows) under the anchor's key, so that nobody
+        can test guesses.
+        """
         key = self._book.anchor.read().key
         return hmac.digest(bytes.fromhex(key), version.encode(), "sha256").hex()
 
@@ -216,8 +261,9 @@ class Ledger:
             spent = 0 if share is None else share.spent
             if not spent <= units <= page.head.total:
                 raise InvalidParameter(
-                    f"epsilon must lie between what {analyst!r} has spent ({refusals.shown(spent)}) "
-                    f"and the study's total ({refusals.shown(page.head.total)}), got {quote(epsilon)}"
+                    f"epsilon must lie between what {analyst!r} has spent ({refusals.shown(spent)})"
+                    f" and the study's total ({refusals.shown(page.head.total)}), got"
+                    f" {quote(epsilon)}"
                 )
             page.share(analyst, allotted=units, spent=spent)
             page.append(kind="allot", analyst=analyst, amount=units)
@@ -235,10 +281,12 @@ class Ledger:
         room: int = 0,
         promised: refusals.Promised | None = None,
     ) -> Grant:
-        """Charge the ε of a query on disk, and permit its answer; free if the same question was paid for before.
+        """Charge the ε of a query on disk, and permit its answer; free if the same question was
+        paid for before.
 
-        Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was used for another
-        question, ε or analyst (`InvalidParameter`); a spend that a restore made void (`QueryRefused`).
+        Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was
+        used for another question, ε or analyst (`InvalidParameter`); a spend that a restore made
+        void (`QueryRefused`).
 
         Parameters
         ----------
@@ -247,7 +295,8 @@ class Ledger:
         study, analyst : text
             The study, and the analyst whose share pays, if any.
         data_version : text, optional
-            The version of the data. Without it the data may have changed, so every request is charged.
+            The version of the data. Without it the data may have changed, so every request is
+            charged.
         asked : text, optional
             The question as it was typed, which the entry stores for readers.
         room : int
@@ -267,9 +316,19 @@ class Ledger:
             if value is not None:
                 require_text(name, value)
         exact, question = exact_epsilon(epsilon), question_of(query, data_version, request_id)
-        request: dict[str, Any] = {"request_id": request_id, "question": question, "epsilon": str(exact)}
+        request: dict[str, Any] = {
+            "request_id": request_id,
+            "question": question,
+            "epsilon": str(exact),
+        }
         self._book.database.refuse_full(room)
-        entry = {"query": query, "data_version": data_version, "analyst": analyst, "asked": typed(asked), **request}
+        entry = {
+            "query": query,
+            "data_version": data_version,
+            "analyst": analyst,
+            "asked": typed(asked),
+            **request,
+        }
         repeated, answer = False, None
         head = None
         if promised is None:
@@ -283,16 +342,30 @@ class Ledger:
             repeated, answer, head = page.paid is not None, page.answer, page.head
             if repeated and answer is None:
                 self._book.refuse_hidden_answer(page, None)
-        result: dict[str, Any] = {"epsilon": exact, "repeated": repeated, "answer": answer, "head": head}
-        return Grant(study=study, request_id=request_id, question=question, analyst=analyst, **result)
+        result: dict[str, Any] = {
+            "epsilon": exact,
+            "repeated": repeated,
+            "answer": answer,
+            "head": head,
+        }
+        return Grant(
+            study=study, request_id=request_id, question=question, analyst=analyst, **result
+        )
 
-    def repeat(self, request_id: str, paid: Entry, *, analyst: str | None = None, asked: str | None = None) -> None:
-        """Note that the answer to a spend is shown again, or a part of it: free, and a repeat of that spend.
+    def repeat(
+        self, request_id: str, paid: Entry, *, analyst: str | None = None, asked: str | None = None
+    ) -> None:
+        """Note that the answer to a spend is shown again, or a part of it: free, and a repeat of
+        that spend.
 
         `paid` is the entry of the spend; `request_id`, `analyst` and `asked` are those of `spend`.
         """
         require_text("request_id", request_id)
-        request: dict[str, Any] = {"question": paid.question, "epsilon": paid.epsilon, "request_id": request_id}
+        request: dict[str, Any] = {
+            "question": paid.question,
+            "epsilon": paid.epsilon,
+            "request_id": request_id,
+        }
         with self._book.page(paid.study, **request) as page:
             if page.paid is None:
                 raise InvalidParameter("paid must be a spend of this ledger")
@@ -312,10 +385,16 @@ class Ledger:
         return self._book.files
 
     def record(self, grant: Grant, answer: bytes) -> bytes:
-        """Store the answer on disk, and return the answer to show: this one, or the one that was recorded first."""
+        """Store the answer on disk, and return the answer to show: this one, or the one that was
+        recorded first.
+        """
         refusals.require_answer(answer)
         epsilon = str(grant.epsilon)
-        request: dict[str, Any] = {"request_id": grant.request_id, "question": grant.question, "epsilon": epsilon}
+        request: dict[str, Any] = {
+            "request_id": grant.request_id,
+            "question": grant.question,
+            "epsilon": epsilon,
+        }
         with after_spending(), self._book.page(grant.study, **request) as page:
             if page.paid is None:
                 raise InvalidParameter("grant must come from a spend of this ledger")
@@ -323,29 +402,47 @@ class Ledger:
                 raise refusals.void()
             if page.answer is None:
                 self._book.refuse_hidden_answer(page, grant.head, page.connection)
-                page.append(kind="answer", analyst=grant.analyst, amount=0, answer=answer, **request)
+                page.append(
+                    kind="answer", analyst=grant.analyst, amount=0, answer=answer, **request
+                )
         return answer if page.answer is None else page.answer
 
     def answer(
-        self, *, study: str, request_id: str | None = None, query: str | None = None, data_version: str | None = None
+        self,
+        *,
+        study: str,
+        request_id: str | None = None,
+        query: str | None = None,
+        data_version: str | None = None,
     ) -> bytes | None:
-        """The stored answer to a request, or to a query of a data version (at the largest ε); None if there is none."""
+        """The stored answer to a request, or to a query of a data version (at the largest ε); None
+        if there is none.
+        """
         with self._book.page(study, request_id=request_id or "", reading=True) as page:
             if request_id is not None and query is None and data_version is None:
                 if page.request is None:
                     return None
-                conditions = [ENTRY.c.question == page.request.question, ENTRY.c.epsilon == page.request.epsilon]
+                conditions = [
+                    ENTRY.c.question == page.request.question,
+                    ENTRY.c.epsilon == page.request.epsilon,
+                ]
             elif request_id is None and query is not None and data_version is not None:
                 conditions = [ENTRY.c.question == question_of(query, data_version, "")]
             else:
-                raise InvalidParameter("answer takes a request_id, or a query with its data_version")
+                raise InvalidParameter(
+                    "answer takes a request_id, or a query with its data_version"
+                )
             conditions += [ENTRY.c.study == study, ENTRY.c.kind == "answer", QUESTIONS]
-            answers = page.connection.execute(select(ENTRY.c.number, ENTRY.c.epsilon).where(*conditions)).all()
+            answers = page.connection.execute(
+                select(ENTRY.c.number, ENTRY.c.epsilon).where(*conditions)
+            ).all()
             if not answers:
                 return None
             with whole_rows():
                 best = max(answers, key=lambda answer: read_fraction(answer.epsilon)).number
-            row = page.connection.execute(select(ENTRY).where(ENTRY.c.study == study, ENTRY.c.number == best)).one()
+            row = page.connection.execute(
+                select(ENTRY).where(ENTRY.c.study == study, ENTRY.c.number == best)
+            ).one()
         return bytes(checked(self._book.id, row).answer)
 
     def studies(self) -> list[str]:
@@ -367,24 +464,46 @@ class Ledger:
     def entries(self, study: str | None = None) -> list[Entry]:
         """Every entry, by study, in order."""
         with self._book.database.reading() as connection:
-            return list(entries_of(connection, self._book.id, *([] if study is None else [ENTRY.c.study == study])))
+            return list(
+                entries_of(
+                    connection, self._book.id, *([] if study is None else [ENTRY.c.study == study])
+                )
+            )
 
     def entry(self, request_id: str, *, study: str) -> Entry | None:
         """The entry of a request, charged or free; None if the study has none."""
-        conditions = ENTRY.c.study == study, ENTRY.c.request_id == request_id, ENTRY.c.kind.in_(("spend", "repeat"))
+        conditions = (
+            ENTRY.c.study == study,
+            ENTRY.c.request_id == request_id,
+            ENTRY.c.kind.in_(("spend", "repeat")),
+        )
         with self._book.database.reading() as connection:
             return next(entries_of(connection, self._book.id, *conditions), None)
 
-    def is_paid(self, request_id: str, query: str, epsilon: Fraction, *, study: str, data_version: str | None) -> bool:
+    def is_paid(
+        self,
+        request_id: str,
+        query: str,
+        epsilon: Fraction,
+        *,
+        study: str,
+        data_version: str | None,
+    ) -> bool:
         """Whether a spend of this question would be free: it was paid for."""
         question = question_of(query, data_version, request_id)
-        conditions = ENTRY.c.study == study, ENTRY.c.question == question, ENTRY.c.epsilon == str(epsilon)
+        conditions = (
+            ENTRY.c.study == study,
+            ENTRY.c.question == question,
+            ENTRY.c.epsilon == str(epsilon),
+        )
         with self._book.database.reading() as connection:
             found = select(ENTRY.c.number).where(*conditions, ENTRY.c.kind == "spend", QUESTIONS)
             return connection.execute(found).first() is not None
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin with this text, in order, without their answers."""
+        """The spends of a study whose request ids begin with this text, in order, without their
+        answers.
+        """
         database, last = self._book.database, beginning[:-1] + chr(ord(beginning[-1]) + 1)
         statement = statements.SPENDS if database.is_file else statements.SPENDS_BY_BYTES
         with database.reading() as connection:
@@ -392,13 +511,19 @@ class Ledger:
         return [checked(self._book.id, Entry(**row._asdict())) for row in rows]
 
     def answered(self, query: str, epsilon: Fraction, *, study: str) -> list[str]:
-        """The data versions for which a query was answered at this ε, among the last entries of the study."""
+        """The data versions for which a query was answered at this ε, among the last entries of the
+        study.
+        """
         with self._book.database.reading() as connection:
             values = {"study": study, "query": query, "epsilon": str(epsilon)}
-            return [row.data_version for row in self._book.database.run(connection, statements.ANSWERED, **values)]
+            return [
+                row.data_version
+                for row in self._book.database.run(connection, statements.ANSWERED, **values)
+            ]
 
     def _refuse_twice(self, request_id: str, *, study: str) -> None:
-        """Refuse a ledger with two spends of a request id, or a restore that charged for spends that it forgot.
+        """Refuse a ledger with two spends of a request id, or a restore that charged for spends
+        that it forgot.
 
         The rows are counted without the indexes, which may be damaged.
         """
@@ -412,10 +537,15 @@ class Ledger:
     def _has_forgotten(self, study: str) -> bool:
         """Whether a restore has charged for spends that it forgot: nobody knows what they were."""
         with self._book.database.reading() as connection:
-            return any(era.amount for era in self._book.database.run(connection, statements.ERAS, study=study))
+            return any(
+                era.amount
+                for era in self._book.database.run(connection, statements.ERAS, study=study)
+            )
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
-        """The last entries of a study, or of an analyst in it, in order, with questions and without answers."""
+        """The last entries of a study, or of an analyst in it, in order, with questions and without
+        answers.
+        """
         with self._book.database.reading() as connection:
             return recent_entries(connection, study, last, analyst)
 
@@ -435,7 +565,9 @@ class Ledger:
         self.verify()
         with self._book.database.reading() as connection:
             everything: dict[str, Any] = {"ledger": self._book.id, "version": VERSION}
-            shares = connection.execute(select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name)).mappings()
+            shares = connection.execute(
+                select(ANALYST).order_by(ANALYST.c.study, ANALYST.c.name)
+            ).mappings()
             everything["analyst"] = [dict(share) for share in shares]
             everything["entry"] = [asdict(entry) for entry in entries_of(connection, self._book.id)]
         return json.dumps(everything, ensure_ascii=False, indent=1, default=readable)

@@ -5,12 +5,13 @@
     3   ledger and anchor in study.toml, relative to it
     4   beside study.toml: study.ledger and study.ledger.anchor
 
-The first line that names a ledger decides. Its anchor is named in that line or in a line above; an anchor that belongs
-to another ledger does not count. By default, the anchor of a file is beside the file, and the anchor of a ledger on
-PostgreSQL is `discreet.anchor` beside study.toml, shared by all studies of the folder.
+The first line that names a ledger decides. Its anchor is named in that line or in a line above; an
+anchor that belongs to another ledger does not count. By default, the anchor of a file is beside the
+file, and the anchor of a ledger on PostgreSQL is `discreet.anchor` beside study.toml, shared by all
+studies of the folder.
 
-A shared ledger cannot tell two files called study.toml apart. So on a server, and where the environment or the policy
-names the ledger, the policy must say what the study is called there.
+A shared ledger cannot tell two files called study.toml apart. So on a server, and where the
+environment or the policy names the ledger, the policy must say what the study is called there.
 
 An address may contain a password; the `repr` of a `Place` does not show it.
 """
@@ -44,7 +45,9 @@ class Place:
     anchor: str | None
     study: str | None = None  # the name of the study in the ledger
     ordinary: Path | None = None
-    """The ledger that the study would have if neither the environment nor its policy had named this one."""
+    """The ledger that the study would have if neither the environment nor its policy had named this
+    one.
+    """
 
     @property
     def is_server(self) -> bool:
@@ -60,9 +63,9 @@ class Place:
         """Refuse a server whose ledger has no anchor on this machine, and say how to get one."""
         if self.is_server and self.anchor is not None and not os.path.lexists(self.anchor):
             raise LedgerDamaged(
-                f"there is no anchor {Path(self.anchor).name} here for the ledger on PostgreSQL: if there is no ledger "
-                "yet, create it with discreet ledger create; if another machine uses it, use discreet ledger join; "
-                "otherwise put the anchor back"
+                f"there is no anchor {Path(self.anchor).name} here for the ledger on PostgreSQL: if"
+                " there is no ledger yet, create it with discreet ledger create; if another"
+                " machine uses it, use discreet ledger join; otherwise put the anchor back"
             )
 
     def refuse_second_budget(self) -> None:
@@ -72,8 +75,9 @@ class Place:
             return
         if os.path.lexists(beside) or os.path.lexists(f"{beside}.anchor"):
             raise InvalidParameter(
-                f"{beside.name} exists, and another ledger is a new budget: what both spend on the same people adds "
-                "up; move it away, or confirm with discreet ledger create --another-budget"
+                f"{beside.name} exists, and another ledger is a new budget: what both spend on the"
+                " same people adds up; move it away, or confirm with discreet ledger create"
+                " --another-budget"
             )
 
     def __repr__(self) -> str:
@@ -81,9 +85,15 @@ class Place:
 
 
 def place_of(
-    policy: Path, declared: Mapping[str, Any] | None = None, *, ledger: Where | None = None, anchor: Where | None = None
+    policy: Path,
+    declared: Mapping[str, Any] | None = None,
+    *,
+    ledger: Where | None = None,
+    anchor: Where | None = None,
 ) -> Place:
-    """The ledger of a study: arguments take precedence over the environment, and the environment over the policy."""
+    """The ledger of a study: arguments take precedence over the environment, and the environment
+    over the policy.
+    """
     declared = ledger_keys(policy) if declared is None else declared
     levels = [
         (ledger, anchor),
@@ -99,8 +109,9 @@ def place_of(
     study = declared.get("study")
     if study is None and (is_address(where) or number in (1, 2)):
         raise InvalidParameter(
-            f'study is missing in {policy.name}: write study = "people-2024", a name that no other study in the ledger '
-            "has, because others may use the ledger and their files may have the same name"
+            f'study is missing in {policy.name}: write study = "people-2024", a name that no other'
+            " study in the ledger has, because others may use the ledger and their files may have"
+            " the same name"
         )
     ordinary = policy.with_suffix(".ledger") if number in (1, 2) else None
     anchor = None if anchor_file is None else os.fspath(anchor_file)
@@ -108,14 +119,20 @@ def place_of(
 
 
 def ledger_keys(policy: Path) -> dict[str, Any]:
-    """What a policy says about its ledger, even if the rest of it is invalid; empty if there is no such file."""
+    """What a policy says about its ledger, even if the rest of it is invalid; empty if there is no
+    such file.
+    """
     try:
         if not policy.is_file() or policy.stat().st_size > LARGEST_FILE:
             return {}
         table = read_toml(policy.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
-        raise InvalidParameter(f"{policy.name} must be a policy in TOML, which says where its ledger is") from None
-    keys: dict[str, Any] = {name: table[name] for name in ("ledger", "anchor", "study") if name in table}
+        raise InvalidParameter(
+            f"{policy.name} must be a policy in TOML, which says where its ledger is"
+        ) from None
+    keys: dict[str, Any] = {
+        name: table[name] for name in ("ledger", "anchor", "study") if name in table
+    }
     if not all(isinstance(value, str) and value for value in keys.values()):
         raise InvalidParameter(f"{policy.name}: ledger, anchor and study must be text, not empty")
     return keys
@@ -123,7 +140,8 @@ def ledger_keys(policy: Path) -> dict[str, Any]:
 
 def places(where: Where, anchor: Where | None) -> tuple[Path | URL, Path]:
     """The file or the address of a ledger, and the file of its anchor."""
-    if "password=" in os.fspath(where) and not is_address(where):  # libpq's other form: no file name
+    # libpq's other form: no file name
+    if "password=" in os.fspath(where) and not is_address(where):
         raise InvalidParameter("where must be a file or an address that begins with postgresql://")
     if isinstance(where, str) and is_address(where):
         try:
@@ -131,23 +149,37 @@ def places(where: Where, anchor: Where | None) -> tuple[Path | URL, Path]:
         except (ArgumentError, ValueError):
             url = URL.create("unknown")
         if url.get_backend_name() != "postgresql":
-            raise InvalidParameter("where must be a file or an address that begins with postgresql://")
+            raise InvalidParameter(
+                "where must be a file or an address that begins with postgresql://"
+            )
         if anchor is None:
-            raise InvalidParameter("anchor must be given for a PostgreSQL ledger: a file on this machine")
+            raise InvalidParameter(
+                "anchor must be given for a PostgreSQL ledger: a file on this machine"
+            )
         return url, Path(anchor).absolute()
     path = Path(where).absolute()
-    return path, path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+    return path, (
+        path.with_name(path.name + ".anchor") if anchor is None else Path(anchor).absolute()
+    )
 
 
 def is_address(where: object) -> bool:
-    """Whether this is an address, not a path; a mistyped address counts, so that no file is named after a password."""
-    return isinstance(where, str) and ("://" in where or where.lower().startswith(("postgresql:", "postgres:")))
+    """Whether this is an address, not a path; a mistyped address counts, so that no file is named
+    after a password.
+    """
+    return isinstance(where, str) and (
+        "://" in where or where.lower().startswith(("postgresql:", "postgres:"))
+    )
 
 
 def without_secrets(where: str | None) -> str | None:
     """The path or address of a ledger, without anything that may be a password.
 
-    >>> without_secrets("a.ledger"), without_secrets("postgresql://me@h/x"), without_secrets("postgresql://me:no@h/x")
+    >>> (
+    ...     without_secrets("a.ledger"),
+    ...     without_secrets("postgresql://me@h/x"),
+    ...     without_secrets("postgresql://me:no@h/x"),
+    ... )
     ('a.ledger', 'postgresql://me@h/x', 'postgresql://…')
     """
     if where is None or not is_address(where):

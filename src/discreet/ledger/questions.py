@@ -1,9 +1,10 @@
 """The canonical text of a question, the question as it was typed, and new request ids.
 
-`canonical` maps all spellings of a question to the same text: names of parameters are sorted, numbers are exact
-rationals (0.1, Decimal("1e-1") and 1/10 are the same), tuples are lists. Text that looks like a number stays text: a
-caller that accepts both forms parses the text first. Text is not normalised: a file may have two columns whose names
-look the same, with "é" as one code point and as two, and a column is found by its exact name.
+`canonical` maps all spellings of a question to the same text: names of parameters are sorted,
+numbers are exact rationals (0.1, Decimal("1e-1") and 1/10 are the same), tuples are lists. Text
+that looks like a number stays text: a caller that accepts both forms parses the text first. Text is
+not normalised: a file may have two columns whose names look the same, with "é" as one code point
+and as two, and a column is found by its exact name.
 """
 
 from __future__ import annotations
@@ -33,10 +34,14 @@ def canonical(name: str, parameters: Mapping[str, Any]) -> str:
 
     >>> canonical("mean", {"column": "age", "bounds": (0, 120.0)})
     '["mean",{"bounds":[{"number":"0"},{"number":"120"}],"column":"age"}]'
-    >>> canonical("sum", {"a": 0.5, "b": 1}) == canonical("sum", {"b": Fraction(1), "a": Decimal("0.50")})
+    >>> canonical("sum", {"a": 0.5, "b": 1}) == canonical(
+    ...     "sum", {"b": Fraction(1), "a": Decimal("0.50")}
+    ... )
     True
     """
-    return json.dumps([name, _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(
+        [name, _fields(parameters)], ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    )
 
 
 def question_text(query: str | None) -> str:
@@ -45,11 +50,17 @@ def question_text(query: str | None) -> str:
         parts = read_json(query or "")
     except ValueError:
         return query or ""
-    return str(parts[0]) if isinstance(parts, list) and parts and isinstance(parts[0], str) else query or ""
+    return (
+        str(parts[0])
+        if isinstance(parts, list) and parts and isinstance(parts[0], str)
+        else query or ""
+    )
 
 
 def typed(asked: str | None, longest: int = _ASKED) -> str | None:
-    """A question as it was typed, shortened for its entry; characters that a database or terminal rejects, escaped."""
+    """A question as it was typed, shortened for its entry; characters that a database or terminal
+    rejects, escaped.
+    """
     return None if asked is None else shorter(printable(asked), longest)
 
 
@@ -89,7 +100,9 @@ def _plain(value: Any) -> Any:
         case set() | frozenset():
             plain = {"set": sorted((_plain(item) for item in value), key=json.dumps)}
         case _:
-            raise InvalidParameter(f"a parameter must be a number, text, date, list or dict, got {quote(value)}")
+            raise InvalidParameter(
+                f"a parameter must be a number, text, date, list or dict, got {quote(value)}"
+            )
     return plain
 
 

@@ -1,13 +1,13 @@
 """How a ledger is created, restored from a copy, or joined by another machine.
 
-A new ledger is built under another name and renamed when it is complete, after its anchor was written, so that a crash
-leaves no ledger that looks new.
+A new ledger is built under another name and renamed when it is complete, after its anchor was
+written, so that a crash leaves no ledger that looks new.
 
-`restore` accepts a ledger as it is, although its anchor knows more. Everything that the anchor saw after the last entry
-that both share is charged, and every spend without an answer is void: it may have been answered in the lost entries. A
-void spend can be neither answered nor asked again, so that no ε pays for two draws. The entry of a restore names the
-anchored head that it has charged for; a head is charged only once, even if the restore fails before its anchor is
-written.
+`restore` accepts a ledger as it is, although its anchor knows more. Everything that the anchor saw
+after the last entry that both share is charged, and every spend without an answer is void: it may
+have been answered in the lost entries. A void spend can be neither answered nor asked again, so
+that no ε pays for two draws. The entry of a restore names the anchored head that it has charged
+for; a head is charged only once, even if the restore fails before its anchor is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from sqlalchemy import URL, Connection, insert, inspect, select
 
 from discreet.draw.entropy import random_digits
 from discreet.errors import InvalidParameter, LedgerDamaged, errno_code
-from discreet.ledger.anchor import Anchor, AnchorFile, locked, opened, private_file, sync_folder, temporary_name
+from discreet.ledger.anchor import (
+    Anchor,
+    AnchorFile,
+    locked,
+    opened,
+    private_file,
+    sync_folder,
+    temporary_name,
+)
 from discreet.ledger.book import Book, terms_of
 from discreet.ledger.chain import whole_rows
 from discreet.ledger.database import Database, server_of
@@ -41,13 +49,19 @@ def refuse_unusable(database: Path | URL, anchor: Path) -> None:
                 pass
         if not database.is_file() or database.stat().st_size == 0:
             raise LedgerDamaged(
-                f"there is no ledger in {database.name}: put it back from a copy, "
-                "or, if there was never one here, create it with discreet ledger create or the first release of a study"
+                f"there is no ledger in {database.name}: put it back from a copy, or, if there was"
+                " never one here, create it with discreet ledger create or the first release of a"
+                " study"
             )
         if not (os.access(database, os.W_OK) and os.access(database.parent, os.W_OK)):
-            raise LedgerDamaged(f"the ledger {database.name} cannot be written: make the file and its folder writable")
+            raise LedgerDamaged(
+                f"the ledger {database.name} cannot be written: make the file and its folder"
+                " writable"
+            )
     if anchor.exists() and not (os.access(anchor, os.W_OK) and os.access(anchor.parent, os.W_OK)):
-        raise LedgerDamaged(f"the anchor {anchor.name} cannot be written: make the file and its folder writable")
+        raise LedgerDamaged(
+            f"the anchor {anchor.name} cannot be written: make the file and its folder writable"
+        )
 
 
 def make(where: Path | URL, anchor: Path) -> None:
@@ -56,11 +70,14 @@ def make(where: Path | URL, anchor: Path) -> None:
         clean_up.enter_context(_alone_in(anchor.parent))
         if where.exists() if isinstance(where, Path) else has_tables(where):
             raise InvalidParameter(
-                "new must be False for a ledger that exists: open it without new; on another machine, join it with a "
-                "copy of the anchor of a machine that uses it (discreet ledger join)"
+                "new must be False for a ledger that exists: open it without new; on another"
+                " machine, join it with a copy of the anchor of a machine that uses it (discreet"
+                " ledger join)"
             )
         try:
-            building = clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
+            building = (
+                clean_up.enter_context(building_file(where)) if isinstance(where, Path) else where
+            )
         except OSError as failure:
             raise _unmade(failure) from None
         book = Book(building, anchor)
@@ -96,10 +113,14 @@ class Loss:
     total: int
     spent: int  # according to the ledger
     forgotten: int
-    """Entries that the anchor saw after the last entry that it shares with the ledger, as far as is known."""
+    """Entries that the anchor saw after the last entry that it shares with the ledger, as far as is
+    known.
+    """
     charge: int
-    void: tuple[tuple[str, str | None, str], ...]  # the spends that have no answer: request id, analyst and question
-    is_known: bool  # whether the ledger holds the study; if not, the study is restored without its promise
+    # the spends that have no answer: request id, analyst and question
+    void: tuple[tuple[str, str | None, str], ...]
+    # whether the ledger holds the study; if not, the study is restored without its promise
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +130,17 @@ class Restoration:
     mark: str
     losses: tuple[Loss, ...]
     is_anchor_lost: bool
-    """Whether nobody knows what was spent last: there is no anchor, or it is older than the backup."""
+    """Whether nobody knows what was spent last: there is no anchor, or it is older than the backup.
+    """
     made: str | None = None
     """When the backup was made."""
 
 
 @contextmanager
 def building_file(target: Path) -> Iterator[Path]:
-    """An empty file beside the target, under another name, in which a ledger is built; removed unless renamed."""
+    """An empty file beside the target, under another name, in which a ledger is built; removed
+    unless renamed.
+    """
     building = temporary_name(target)
     os.close(private_file(building))
     try:
@@ -127,7 +151,9 @@ def building_file(target: Path) -> Iterator[Path]:
 
 
 def restore(book: Book, accept: str, charge: int) -> None:
-    """Accept the ledger as it is, charge what the anchor knows and the ledger lacks, and write a new anchor."""
+    """Accept the ledger as it is, charge what the anchor knows and the ledger lacks, and write a
+    new anchor.
+    """
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.transaction() as connection:
@@ -138,8 +164,13 @@ def restore(book: Book, accept: str, charge: int) -> None:
     write_anchor(book, anchor)
 
 
-def restoration(book: Book, state: Anchor | None, backup_time: str | None, charge: int) -> Restoration:
-    """What a restore of this ledger would do; nothing is changed. `state` is the anchor as a backup knows it."""
+def restoration(
+    book: Book, state: Anchor | None, backup_time: str | None, charge: int
+) -> Restoration:
+    """What a restore of this ledger would do; nothing is changed.
+
+    `state` is the anchor as a backup knows it.
+    """
     book.verify(against_anchor=False)
     older = anchor_of(book)
     with book.database.reading() as connection:
@@ -156,11 +187,15 @@ def anchor_of(book: Book) -> Anchor | None:
     return anchor
 
 
-def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: Anchor | None) -> bool:
-    """Whether the newest anchor is lost: an anchor whose head is older than the backup's is an old copy.
+def _is_lost(
+    connection: Connection, book: Book, older: Anchor | None, state: Anchor | None
+) -> bool:
+    """Whether the newest anchor is lost: an anchor whose head is older than the backup's is an old
+    copy.
 
-    Its head is then an earlier entry of the backup, or a head that a restore in the backup has charged for. Counts are
-    no evidence: after a restore a chain is shorter than the chain that it replaces.
+    Its head is then an earlier entry of the backup, or a head that a restore in the backup has
+    charged for. Counts are no evidence: after a restore a chain is shorter than the chain that it
+    replaces.
     """
     if older is None or state is None:
         return older is None
@@ -178,7 +213,9 @@ def _is_lost(connection: Connection, book: Book, older: Anchor | None, state: An
 @whole_rows()
 def _accepted(connection: Connection, book: Book, study: str) -> list[str | None]:
     """The anchored heads that restores of a study have charged for."""
-    return [read_json(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)]
+    return [
+        read_json(era.terms)["accepted"] for era in book.database.run(connection, ERAS, study=study)
+    ]
 
 
 def refuse_other_mark(accept: str, mark: str) -> None:
@@ -186,7 +223,9 @@ def refuse_other_mark(accept: str, mark: str) -> None:
         raise InvalidParameter(f"accept must be the mark of this ledger, {mark!r}, got {accept!r}")
 
 
-def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: int) -> tuple[Loss, ...]:
+def losses_of(
+    connection: Connection, book: Book, older: Anchor | None, charge: int
+) -> tuple[Loss, ...]:
     """What the anchor knows and the ledger lacks, by study; `charge` is added to each."""
     losses = []
     studies = connection.execute(select(STUDY.c.name).order_by(STUDY.c.name)).scalars().all()
@@ -203,7 +242,8 @@ def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: 
             total, spent = page.head.total, page.head.spent
             void = book.database.run(connection, UNANSWERED, study=study, era=page.era.number)
             if anchored is not None and anchored.hash in _accepted(connection, book, study):
-                forgotten = 0  # an earlier restore charged it, but stopped before it wrote its anchor
+                # an earlier restore charged it, but stopped before it wrote its anchor
+                forgotten = 0
         loss = Loss(
             study=study,
             total=total,
@@ -220,13 +260,17 @@ def losses_of(connection: Connection, book: Book, older: Anchor | None, charge: 
 def begin_eras(connection: Connection, book: Book, older: Anchor | None, charge: int) -> Anchor:
     """Add the entry of a restore to each study, and return the anchor that remembers them."""
     schema = book.database.fingerprint(connection)
-    anchor = Anchor(ledger=book.id, schema=schema, key=random_digits(4) if older is None else older.key)
+    anchor = Anchor(
+        ledger=book.id, schema=schema, key=random_digits(4) if older is None else older.key
+    )
     for loss in losses_of(connection, book, older, charge):
         anchored = None if older is None else older.heads.get(loss.study)
         points = () if older is None else book.shared(connection, older, loss.study)
         if not loss.is_known:
             book.begin_study(connection, loss.study, loss.total, None)
-        terms = terms_of(server=server_of(connection), accepted=None if anchored is None else anchored.hash)
+        terms = terms_of(
+            server=server_of(connection), accepted=None if anchored is None else anchored.hash
+        )
         head = book.find(connection, loss.study, None).head
         anchor.points[loss.study] = tuple(points)
         entry = {"kind": "restore", "amount": loss.charge, "terms": terms}
@@ -242,11 +286,17 @@ def write_anchor(book: Book, anchor: Anchor) -> None:
 
 
 def join(where: Path | URL, anchor: Path, other: Path) -> None:
-    """Write the anchor of a machine that joins a ledger, which must contain what another machine has seen."""
+    """Write the anchor of a machine that joins a ledger, which must contain what another machine
+    has seen.
+    """
     if not isinstance(where, URL):
-        raise InvalidParameter("where must be a PostgreSQL address: a ledger in a file has one machine and one anchor")
+        raise InvalidParameter(
+            "where must be a PostgreSQL address: a ledger in a file has one machine and one anchor"
+        )
     if os.path.lexists(anchor):
-        raise InvalidParameter(f"anchor must be a new file, but {anchor.name} exists: open the ledger with it")
+        raise InvalidParameter(
+            f"anchor must be a new file, but {anchor.name} exists: open the ledger with it"
+        )
     book = Book(where, other)
     with closing(book.database):
         heads, joined = book.verify(), replace(book.anchor.read(), heads={}, points={})
@@ -257,7 +307,9 @@ def join(where: Path | URL, anchor: Path, other: Path) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from creating a ledger in the folder; if folders cannot be locked, the anchor decides."""
+    """Keep other processes from creating a ledger in the folder; if folders cannot be locked, the
+    anchor decides.
+    """
     with ExitStack() as stack:
         with suppress(OSError):
             stack.enter_context(locked(stack.enter_context(opened(folder, os.O_RDONLY))))
@@ -266,10 +318,14 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def _unmade(failure: OSError) -> InvalidParameter:
     """Why a file for a ledger cannot be created."""
-    advice = {errno.EROFS: "the disk is read-only: make it writable", errno.ENOSPC: "the disk is full: make room"}
+    advice = {
+        errno.EROFS: "the disk is read-only: make it writable",
+        errno.ENOSPC: "the disk is full: make room",
+    }
     why = advice.get(failure.errno or 0, f"{failure.strerror}: make the folder, and writable")
     return InvalidParameter(
-        f"the ledger must be in a folder where files can be created, and {why}, or name another place with --ledger",
+        f"the ledger must be in a folder where files can be created, and {why}, or name another"
+        " place with --ledger",
         code=errno_code(failure.errno or 0),
     )
 

@@ -1,11 +1,12 @@
 """Turns: which thread and, for a file, which process may use a ledger's database now.
 
-SQLite's locks are POSIX locks: the system drops all locks of a process on a file as soon as the process closes any
-descriptor of that file, even one that a thread opened to make a copy. So a transaction on a file also holds a `flock`
-on `<file>.lock`, which only closing its own descriptor releases. That file is empty and needs no backup.
+SQLite's locks are POSIX locks: the system drops all locks of a process on a file as soon as the
+process closes any descriptor of that file, even one that a thread opened to make a copy. So a
+transaction on a file also holds a `flock` on `<file>.lock`, which only closing its own descriptor
+releases. That file is empty and needs no backup.
 
-A fork waits until no other thread has its turn, because SQLite's locks do not survive a fork. A thread that forks
-during its own turn, in a signal handler, does not wait for itself.
+A fork waits until no other thread has its turn, because SQLite's locks do not survive a fork. A
+thread that forks during its own turn, in a signal handler, does not wait for itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from weakref import WeakSet
 
 from discreet.ledger.anchor import private_file
 
-PATIENCE = 60  # seconds that a transaction waits for its turn, or that a session may be idle in a transaction
+# seconds that a transaction waits for its turn, or that a session may be idle in a transaction
+PATIENCE = 60
 _NAP = 0.001
 _LONGEST_NAP = 0.02  # seconds between two attempts to lock a file
 
@@ -47,7 +49,9 @@ class Turn:
 
     @contextmanager
     def taking(self) -> Iterator[None]:
-        """Hold the turn; `Busy` if it does not come in time, `OSError` if the file cannot be locked."""
+        """Hold the turn; `Busy` if it does not come in time, `OSError` if the file cannot be
+        locked.
+        """
         end = time.monotonic() + PATIENCE
         if not self.lock.acquire(timeout=PATIENCE):
             raise Busy
@@ -72,7 +76,8 @@ def _alone(file: Path, end: float) -> Iterator[None]:
                     yield
                     return
                 finally:
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if a fork has copied it
+                    # closing is not enough if a fork has copied it
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
         if time.monotonic() >= end:

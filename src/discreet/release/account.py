@@ -73,7 +73,9 @@ class Asking:
     def is_paid(self) -> bool:
         """Whether the spend would be free."""
         question = self.request_id, self.query, self.epsilon
-        return self.ledger.is_paid(*question, study=self.budget.study, data_version=self.data_version)
+        return self.ledger.is_paid(
+            *question, study=self.budget.study, data_version=self.data_version
+        )
 
     def refuse(self) -> None:
         """Refuse a spend that a new ledger would refuse, and one of a source that has failed."""
@@ -95,11 +97,19 @@ class Asking:
 
     def answered(self, path: str) -> bool:
         """Whether the recorded answer is the file at this path."""
-        study, answers = self.budget.study, [self.ledger.answer(study=self.budget.study, request_id=self.request_id)]
+        study, answers = (
+            self.budget.study,
+            [self.ledger.answer(study=self.budget.study, request_id=self.request_id)],
+        )
         if self.data_version is not None:
-            answers.append(self.ledger.answer(study=study, query=self.query, data_version=self.data_version))
+            answers.append(
+                self.ledger.answer(study=study, query=self.query, data_version=self.data_version)
+            )
         records = filter(None, (file_record(answer) for answer in answers if answer is not None))
-        return any(record["file"] == path and read_fraction(record["epsilon"]) == self.epsilon for record in records)
+        return any(
+            record["file"] == path and read_fraction(record["epsilon"]) == self.epsilon
+            for record in records
+        )
 
 
 @without_context
@@ -118,7 +128,9 @@ def once(
         attempted = nullcontext() if standings is None else standings.attempt(asking.query)
         with after_spending(), within_memory(), attempted as attempt:
             mine = work()
-            content = asking.ledger.record(grant, mine if attempt is None else attempt.storing(mine))
+            content = asking.ledger.record(
+                grant, mine if attempt is None else attempt.storing(mine)
+            )
     return content, grant
 
 
@@ -126,8 +138,9 @@ def refuse_begun(grant: Grant) -> None:
     """Refuse a file whose release was started before and never recorded."""
     if grant.repeated:
         raise QueryRefused(
-            "this was asked before and has no file yet: another process is writing it, or it was interrupted; a "
-            "release is made once, and its epsilon stays spent: ask with another epsilon"
+            "this was asked before and has no file yet: another process is writing it, or it was"
+            " interrupted; a release is made once, and its epsilon stays spent: ask with another"
+            " epsilon"
         )
 
 
@@ -161,7 +174,9 @@ def answered(
 
 def asking_of(study: Study, **terms: Any) -> Asking:
     """A question to the ledger of a study, of the current version of its data."""
-    return Asking(budget=study.budget, version=lambda: study.version, standings=Standings(study), **terms)
+    return Asking(
+        budget=study.budget, version=lambda: study.version, standings=Standings(study), **terms
+    )
 
 
 class Account(TypedDict, total=False):
@@ -172,7 +187,9 @@ class Account(TypedDict, total=False):
     analyst: str | None
     request_id: str | None
     data_name: str | None
-    """What the values are, such as "salary": an array does not say it, but the question depends on it."""
+    """What the values are, such as "salary": an array does not say it, but the question depends on
+    it.
+    """
     data_version: str | None
 
 
@@ -188,15 +205,17 @@ def account_of(account: Account, name: str) -> Budget | None:
         raise InvalidParameter("ledger= and study= must be given together: give both, or neither")
     if account.get("data_version") is not None and account.get("data_name") is None:
         raise InvalidParameter(
-            "data_version needs data_name=, which says what the values are, such as data_name='salary': "
-            "otherwise two columns of one version would share an answer"
+            "data_version needs data_name=, which says what the values are, such as"
+            " data_name='salary': otherwise two columns of one version would share an answer"
         )
     from discreet.release.budget import Budget
 
     return Budget(ledger, study)
 
 
-def asking_on(account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction) -> Asking | None:
+def asking_on(
+    account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction
+) -> Asking | None:
     """The question of a call of `name` to the ledger of an account; None if it is not charged."""
     budget = account_of(account, name)
     if budget is None:
@@ -223,13 +242,19 @@ def entry_of(request_id: str | None) -> str:
     from discreet.ledger.questions import new_request_id
 
     if isinstance(request_id, str) and request_id.startswith("discreet."):
-        raise InvalidParameter("request_id must not begin with 'discreet.': such names are reserved")
+        raise InvalidParameter(
+            "request_id must not begin with 'discreet.': such names are reserved"
+        )
     return request_id if request_id is not None else new_request_id()
 
 
 @without_context
 def charged(
-    account: Account, name: str, parameters: Mapping[str, Any], epsilon: Fraction, work: Callable[[], Found]
+    account: Account,
+    name: str,
+    parameters: Mapping[str, Any],
+    epsilon: Fraction,
+    work: Callable[[], Found],
 ) -> Found:
     """The result of `work`, after its ε was spent; or the release that was recorded before, free."""
     asking = asking_on(account, name, parameters, epsilon)

@@ -1,8 +1,9 @@
-"""The answer to a question: a table of released numbers, each with its interval, and what they cost.
+"""The answer to a question: a table of released numbers, each with its interval, and what they
+cost.
 
-An answer depends only on the bytes that the ledger stores: asked again, the same bytes give the same answer. It is a
-table of columns (`to_arrow`, `save`, …); `postprocessing` does what a question asks of released numbers. Rows as Python
-objects are built only on demand.
+An answer depends only on the bytes that the ledger stores: asked again, the same bytes give the
+same answer. It is a table of columns (`to_arrow`, `save`, …); `postprocessing` does what a question
+asks of released numbers. Rows as Python objects are built only on demand.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ Item: TypeAlias = tuple[Any, Any, Any]
 """A value and the ends of its interval; a key is its own interval."""
 
 Decimals: TypeAlias = "int | Mapping[str, int] | None"
-"""Decimals of all numbers, or by column; None shows the digits that are significant given the error."""
+"""Decimals of all numbers, or by column; None shows the digits that are significant given the
+error.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +87,8 @@ class Answer:
     def __post_init__(self) -> None:
         if not is_packed(self.content):
             raise QueryRefused(
-                f"this was released to {read_json(self.content)['file']}: read it there, or ask with to="
+                f"this was released to {read_json(self.content)['file']}: read it there, or ask"
+                " with to="
             )
         _ = self.recorded
 
@@ -95,7 +99,9 @@ class Answer:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit, confidence."""
+        """Everything a reader needs to judge the numbers: ε, Δ, scales, neighbours, unit,
+        confidence.
+        """
         return self.recorded.head
 
     @property
@@ -129,15 +135,23 @@ class Answer:
         return self.shown()
 
     def shown(self, decimals: Decimals = None) -> Sequence[list[str]]:
-        """`cells` with so many decimals, of all numbers or by column; a row is formatted when it is read."""
+        """`cells` with so many decimals, of all numbers or by column; a row is formatted when it is
+        read.
+        """
         digits = decimals_by(self.columns, decimals)
         return _Cells([(column, digits[name]) for name, column in self._table.items()])
 
     def rounded(self, decimals: Decimals = None) -> Iterator[tuple[str, Column, Any]]:
-        """The columns as they are displayed: name, keys or rounded numbers, and the decimals of each number."""
+        """The columns as they are displayed: name, keys or rounded numbers, and the decimals of
+        each number.
+        """
         digits = decimals_by(self.columns, decimals)
         for name, column in self._table.items():
-            yield (name, *column.rounded(digits[name])) if isinstance(column, Numbers) else (name, column, None)
+            yield (
+                (name, *column.rounded(digits[name]))
+                if isinstance(column, Numbers)
+                else (name, column, None)
+            )
 
     def __len__(self) -> int:
         return _length(next(iter(self._table.values())))
@@ -156,7 +170,9 @@ class Answer:
         if isinstance(name, slice):
             return self._rows(name)
         if name not in self._table:
-            raise InvalidParameter(f"the answer has no column {name!r}; it has {', '.join(self.columns)}")
+            raise InvalidParameter(
+                f"the answer has no column {name!r}; it has {', '.join(self.columns)}"
+            )
         column = self._table[name]
         return column.items()[0] if isinstance(column, Numbers) else items_of(column)
 
@@ -182,7 +198,9 @@ class Answer:
         return [(low, high) for _, low, high in _triples(self._table[name])]
 
     def totals(self, *by: str) -> Answer:
-        """Counts and sums, added up over all group columns except these; free, and consistent with this table."""
+        """Counts and sums, added up over all group columns except these; free, and consistent with
+        this table.
+        """
         from discreet.release.statistics.totals import totals
 
         return totals(self, by)
@@ -210,7 +228,11 @@ class Answer:
 
         return pandas.DataFrame(
             {
-                name: column if isinstance(column, np.ndarray) and gaps is None else arrow(column, gaps).to_pandas()
+                name: (
+                    column
+                    if isinstance(column, np.ndarray) and gaps is None
+                    else arrow(column, gaps).to_pandas()
+                )
                 for name, column, gaps in self._flat()
             }
         )
@@ -246,28 +268,40 @@ class Answer:
         Parameters
         ----------
         path : path
-            .csv and .xlsx are rounded as displayed, .json and .parquet are exact; .html, .md and .txt are for reading.
+            .csv and .xlsx are rounded as displayed, .json and .parquet are exact; .html, .md and
+            .txt are for reading.
         decimals : int or dict, optional
-            Decimals of all numbers, or by column, instead of the digits that are significant given the error.
+            Decimals of all numbers, or by column, instead of the digits that are significant given
+            the error.
         title, caption, bom, force
-            Text above a table for reading; whether to mark a .csv as UTF-8, which some spreadsheets need; whether to
-            overwrite an existing file.
+            Text above a table for reading; whether to mark a .csv as UTF-8, which some spreadsheets
+            need; whether to overwrite an existing file.
 
         """
-        return views.published(self, path, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
+        return views.published(
+            self, path, title=title, caption=caption, decimals=decimals, bom=bom, force=force
+        )
 
     def save_record(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write what a reader needs to judge the numbers to `<name>.release.json` beside a file; returns its path."""
+        """Write what a reader needs to judge the numbers to `<name>.release.json` beside a file;
+        returns its path.
+        """
         target = Path(path).with_suffix(".release.json")
-        columns = {name: output.name for name, output in self.query.outputs if isinstance(output, Named)}
+        columns = {
+            name: output.name for name, output in self.query.outputs if isinstance(output, Named)
+        }
         record = {**self.record, "sql": self.query.sql, "columns": columns, "entry": self.entry}
         if self.plan is not None:
             record["card"] = self.card().content
         content = json.dumps(record, ensure_ascii=False, indent=1).encode()
-        return target if has(target, content) else write(target, content, force=force, kept=self.kept)
+        return (
+            target if has(target, content) else write(target, content, force=force, kept=self.kept)
+        )
 
     def sign(self, *files: str | Path, key: str | Path, force: bool = False) -> list[Path]:
-        """Sign saved files of this answer with a key of `discreet keys new`, in `<name>.signature.json` beside them."""
+        """Sign saved files of this answer with a key of `discreet keys new`, in
+        `<name>.signature.json` beside them.
+        """
         records = dict.fromkeys(Path(file).with_suffix(".release.json") for file in files)
         return views.signed(self, [*files, *records], key=key, force=force)
 
@@ -290,7 +324,9 @@ class Answer:
     __hash__ = None  # type: ignore[assignment]
 
     def figure(self, **options: Any) -> Any:
-        """A chart of the numbers with their intervals; `column=` chooses a column, `width=` is in pixels."""
+        """A chart of the numbers with their intervals; `column=` chooses a column, `width=` is in
+        pixels.
+        """
         return views.figure(self, **options)
 
     def _repr_html_(self) -> str:
@@ -300,7 +336,10 @@ class Answer:
         confidence = float(read_fraction(self.record["confidence"])) * 100
         lines = table_lines(self.columns, self.cells)
         cost = f"ε {shown(self.epsilon)} spent, {left_shown(self.remaining)} left"
-        last = f"± at {confidence:g} % · {cost} · {self.record['neighbors']}{self._discovery()}{self._rounding()}"
+        last = (
+            f"± at {confidence:g} % · {cost} ·"
+            f" {self.record['neighbors']}{self._discovery()}{self._rounding()}"
+        )
         return "\n".join([*lines, one_line(last)])
 
     def _discovery(self) -> str:
@@ -309,12 +348,19 @@ class Answer:
         if discovered is None:
             return ""
         epsilon, delta = (shown(read_fraction(discovered[name])) for name in ("epsilon", "delta"))
-        return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
+        return (
+            f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon},"
+            f" {delta})"
+        )
 
     @property
     def roundings(self) -> dict[str, Fraction]:
-        """The sums whose intervals leave out the rounding of values, and how far that moves each value."""
-        titles = {output.name: name for name, output in self.query.outputs if isinstance(output, Named)}
+        """The sums whose intervals leave out the rounding of values, and how far that moves each
+        value.
+        """
+        titles = {
+            output.name: name for name, output in self.query.outputs if isinstance(output, Named)
+        }
         return {
             titles.get(item["name"], item["asked"]): read_fraction(item["rounding"])
             for item in self.record.get("statistics", ())
@@ -334,7 +380,9 @@ def _require(package: str, call: str) -> None:
     try:
         import_module(package)
     except ImportError:
-        raise InvalidParameter(f"{call} needs {package}: pip install {package}; to_arrow and to_dict do not") from None
+        raise InvalidParameter(
+            f"{call} needs {package}: pip install {package}; to_arrow and to_dict do not"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -355,9 +403,11 @@ class _Cells(Sequence[list[str]]):
         if not isinstance(rows, slice):
             return self[range(len(self))[rows] :][0]
         texts = [
-            _written(column.at(rows), decimals)
-            if isinstance(column, Numbers)
-            else ["" if key is None else str(key) for key in items_of(column[rows])]
+            (
+                _written(column.at(rows), decimals)
+                if isinstance(column, Numbers)
+                else ["" if key is None else str(key) for key in items_of(column[rows])]
+            )
             for column, decimals in self.columns
         ]
         return [list(row) for row in zip(*texts, strict=True)]
@@ -373,7 +423,10 @@ class _Cells(Sequence[list[str]]):
 
 def _written(column: Numbers, decimals: int | None) -> list[str]:
     near, digits = column.rounded(decimals)
-    exact, shown = zip(*column.items(), strict=True), zip(*near.items(), digits.tolist(), strict=True)
+    exact, shown = (
+        zip(*column.items(), strict=True),
+        zip(*near.items(), digits.tolist(), strict=True),
+    )
     return [
         "" if three[0] is None else interval_text(*four, even=is_even(*three))
         for three, four in zip(exact, shown, strict=True)
@@ -381,13 +434,19 @@ def _written(column: Numbers, decimals: int | None) -> list[str]:
 
 
 def decimals_by(columns: Sequence[str], decimals: Decimals) -> dict[str, int | None]:
-    """The decimals of each column, or None; an invalid number of decimals or an unknown column is refused."""
+    """The decimals of each column, or None; an invalid number of decimals or an unknown column is
+    refused.
+    """
     by_name = decimals if isinstance(decimals, Mapping) else dict.fromkeys(columns, decimals)
     for name, digits in by_name.items():
         if name not in columns:
-            raise InvalidParameter(f"decimals must be of a column ({', '.join(columns)}), got {quote(name)}")
+            raise InvalidParameter(
+                f"decimals must be of a column ({', '.join(columns)}), got {quote(name)}"
+            )
         if digits is not None and not (type(digits) is int and 0 <= digits <= MOST_DECIMALS):
-            raise InvalidParameter(f"decimals must be a whole number from 0 to {MOST_DECIMALS}, got {quote(digits)}")
+            raise InvalidParameter(
+                f"decimals must be a whole number from 0 to {MOST_DECIMALS}, got {quote(digits)}"
+            )
     return {name: by_name.get(name) for name in columns}
 
 
@@ -411,11 +470,15 @@ def arrow(column: Any, gaps: Any = None) -> pyarrow.Array:
         if gaps is None:
             return number_column(column) if isinstance(column, np.ndarray) else column
         return pyarrow.array(column, mask=gaps) if isinstance(column, np.ndarray) else column
-    items = [None if gaps is not None and gaps[row] else item for row, item in enumerate(column.tolist())]
+    items = [
+        None if gaps is not None and gaps[row] else item for row, item in enumerate(column.tolist())
+    ]
     if any(isinstance(item, str) for item in items):
         return pyarrow.array([item if item is None else str(item) for item in items])
     whole = any(isinstance(item, int) and abs(item) >= 2**63 for item in items)
-    return pyarrow.array([item if item is None else float(item) for item in items] if whole else items)
+    return pyarrow.array(
+        [item if item is None else float(item) for item in items] if whole else items
+    )
 
 
 def columns_json(answer: Answer) -> dict[str, list[Any]]:

@@ -1,11 +1,13 @@
 """What a study may spend: its part of a ledger, which its first spend creates.
 
-Until then the total and the promise are those of the policy, which may be corrected: a plan, and whatever refuses one,
-fixes nothing. From the first spend or allotment on they are those of the ledger, and another policy is refused. A
-ledger on PostgreSQL is created by `discreet ledger create` alone.
+Until then the total and the promise are those of the policy, which may be corrected: a plan, and
+whatever refuses one, fixes nothing. From the first spend or allotment on they are those of the
+ledger, and another policy is refused. A ledger on PostgreSQL is created by `discreet ledger create`
+alone.
 
-The first spend of this process compares the promise once more, while the study is locked: as long as nothing was spent,
-`discreet ledger create` may have corrected it, or another process may have been first.
+The first spend of this process compares the promise once more, while the study is locked: as long
+as nothing was spent, `discreet ledger create` may have corrected it, or another process may have
+been first.
 """
 
 from __future__ import annotations
@@ -24,7 +26,13 @@ from discreet.ledger.chain import Entry
 from discreet.ledger.grant import Grant
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.place import Place, places
-from discreet.ledger.refusals import foreign, no_share, refuse_above, refuse_another_promise, require_text
+from discreet.ledger.refusals import (
+    foreign,
+    no_share,
+    refuse_above,
+    refuse_another_promise,
+    require_text,
+)
 from discreet.parameters import UNIT, charge, exact_epsilon
 
 
@@ -56,7 +64,9 @@ class Budget:
         return self.made().total(self.study) if self._promised is None else self._promised[0]
 
     def known(self) -> Ledger | None:
-        """The ledger; None as long as there is none that holds the study: then nothing was ever spent."""
+        """The ledger; None as long as there is none that holds the study: then nothing was ever
+        spent.
+        """
         return self._ledger or self._held(self._opened)
 
     def made(self) -> Ledger:
@@ -123,7 +133,9 @@ class Budget:
         """A spend of the study, as `Ledger.spend`; the first one creates the ledger."""
         self.refuse_in_vain(epsilon, terms.get("analyst"))
         promised = None if self._is_fixed.is_set() else self._promised
-        grant = self.made().spend(request_id, query, epsilon, study=self.study, promised=promised, **terms)
+        grant = self.made().spend(
+            request_id, query, epsilon, study=self.study, promised=promised, **terms
+        )
         self._is_fixed.set()
         return grant
 
@@ -146,7 +158,9 @@ class Budget:
         if ledger is not None:
             return ledger.recent(self.study, last=1)[-1]
         nothing: dict[str, Any] = dict.fromkeys(("time", "nonce", "before"), "")
-        return Entry(study=self.study, number=0, kind="create", spent=0, total=charge(self.total), **nothing)
+        return Entry(
+            study=self.study, number=0, kind="create", spent=0, total=charge(self.total), **nothing
+        )
 
     def entry(self, request_id: str) -> Entry | None:
         """The entry of a request, charged or free; None if there is none."""
@@ -180,7 +194,9 @@ def total_of(policy: Policy) -> Fraction:
 
 
 def register(policy: Policy, place: Place, *, new: bool) -> bool:
-    """Create a study with its total and promise in a ledger, or correct them; whether they were corrected."""
+    """Create a study with its total and promise in a ledger, or correct them; whether they were
+    corrected.
+    """
     name, total = place.study or "", total_of(policy)
     with Ledger.open(place.where, anchor=place.anchor, new=new) as ledger:
         corrects = name in ledger.studies() and ledger.promised(name) != (total, policy.promise)

@@ -1,9 +1,10 @@
 """What a statistic is to a release: its integers, its plan and its estimate.
 
-A *design* releases statistics together. It names the integers that it needs (`measures`), and turns exact integers into
-estimates with intervals (`estimate`), for all groups at once. The designs of a study also state their cost and error
-before the release (`lines`). Only `calibrate.sensitivity.UnitLimits` says how far one unit moves the integers; `mechanism`
-adds the noise. Counts and cumulative counts are in `statistics.counts`, sums, means and variances in
+A *design* releases statistics together. It names the integers that it needs (`measures`), and turns
+exact integers into estimates with intervals (`estimate`), for all groups at once. The designs of a
+study also state their cost and error before the release (`lines`). Only
+`calibrate.sensitivity.UnitLimits` says how far one unit moves the integers; `mechanism` adds the
+noise. Counts and cumulative counts are in `statistics.counts`, sums, means and variances in
 `statistics.moments`, quantiles and extremes in `statistics.ranks`.
 """
 
@@ -32,11 +33,13 @@ Item: TypeAlias = tuple[Any, Any, Any]
 """A released number and the ends of its interval."""
 
 Columns: TypeAlias = tuple[Any, Any, Any]
-"""The numbers of all groups, and the lower and upper ends of their intervals: arrays, or lists of a few."""
+"""The numbers of all groups, and the lower and upper ends of their intervals: arrays, or lists of a
+few.
+"""
 
 PART = 2**16
-"""Groups that are drawn and estimated at a time: their arrays stay in the cache of a core, which halves the time. The
-fixed cost of a part is that of some hundred groups."""
+"""Groups that are drawn and estimated at a time: their arrays stay in the cache of a core, which
+halves the time. The fixed cost of a part is that of some hundred groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class Estimate:
 
 
 Error: TypeAlias = tuple[str, float | None]
-"""An error in words, and as the half-width of the interval for groups of the given size; None if it depends on data."""
+"""An error in words, and as the half-width of the interval for groups of the given size; None if it
+depends on data.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +96,9 @@ class Line:
 
     @property
     def reach(self) -> float | None:
-        """The half-width of the interval for groups of the given size; None if it depends on the data."""
+        """The half-width of the interval for groups of the given size; None if it depends on the
+        data.
+        """
         return self._error[1]
 
 
@@ -118,7 +125,9 @@ class Design(Released, Protocol):
     def weight(self) -> int:
         """Its share of ε, in parts."""
 
-    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(
+        self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None
+    ) -> list[Line]:
         """Its cost and error, for groups of so many rows."""
 
 
@@ -127,12 +136,18 @@ def columns(
 ) -> dict[str, Columns]:
     """The released numbers of all groups by name, with the ends of their intervals."""
     estimates = design.estimate(exact, terms, epsilon, confidence)
-    return {name: (estimate.values, *estimate.ends(confidence)) for name, estimate in estimates.items()}
+    return {
+        name: (estimate.values, *estimate.ends(confidence)) for name, estimate in estimates.items()
+    }
 
 
 def in_parts(work: Callable[[slice], dict[str, Columns]], cells: int) -> dict[str, Columns]:
     """The numbers of all groups, of which `work` computes one part, on all cores."""
-    numbers = list(in_order(on_all_cores)(work, (slice(start, start + PART) for start in range(0, cells, PART))))
+    numbers = list(
+        in_order(on_all_cores)(
+            work, (slice(start, start + PART) for start in range(0, cells, PART))
+        )
+    )
     # removed from its part when it is joined, so that a number is in memory once
     return {
         name: tuple(map(np.concatenate, zip(*(part.pop(name) for part in numbers), strict=True)))  # type: ignore[misc]
@@ -152,6 +167,8 @@ def items(
 
 
 def on_grid(of: Expression, grid: ValueGrid, missing: Fraction | None) -> OnGrid:
-    """An expression as integers of a grid, a truth as 1 or 0; missing values as declared, or dropped."""
+    """An expression as integers of a grid, a truth as 1 or 0; missing values as declared, or
+    dropped.
+    """
     number = Cast(of, "number") if kind_of(of) == "truth" else of
     return OnGrid(number, grid, None if missing is None else grid.point(missing))

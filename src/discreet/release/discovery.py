@@ -1,6 +1,7 @@
 """Discovery of keys that nobody can declare, with an explicit δ, once per study.
 
-A key with n units is released with probability π(n), the largest that any (ε, δ)-private rule allows [DVGM22]:
+A key with n units is released with probability π(n), the largest that any (ε, δ)-private rule
+allows [DVGM22]:
 
     π(0) = 0,    π(n+1) = min( e^ε·π(n) + δ,  1 − e^(−ε)·(1 − π(n) − δ),  1 )
 
@@ -8,12 +9,13 @@ A key with n units is released with probability π(n), the largest that any (ε,
          = (1 − e^(−mε))·(1 + δ/(e^ε − 1)) + e^(−mε)·π(n₁),   m = n − n₁    n ≤ n₂ = n₁ + ⌊ln(1+(e^ε−1)(1−π(n₁))/δ)/ε⌋
          = 1                                                                beyond
 
-The coins are exact (`draw.coin`). For rational ε and δ < 1/2, π(n) is a polynomial in e^ε and e^(−ε) with rational
-coefficients: δ itself at n = 1, and irrational at 2 … n₂ (Lindemann); nor is any logarithm above a multiple of ε.
+The coins are exact (`draw.coin`). For rational ε and δ < 1/2, π(n) is a polynomial in e^ε and
+e^(−ε) with rational coefficients: δ itself at n = 1, and irrational at 2 … n₂ (Lindemann); nor is
+any logarithm above a multiple of ε.
 
-A unit counts for at most k keys of a column. Adding or removing a unit moves k keys by one, so each has ε/k and δ/k.
-Replacing a unit moves up to 2k keys. Several columns share ε and δ equally. The number of units of a key is not
-released.
+A unit counts for at most k keys of a column. Adding or removing a unit moves k keys by one, so each
+has ε/k and δ/k. Replacing a unit moves up to 2k keys. Several columns share ε and δ equally. The
+number of units of a key is not released.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ class Discovered:
     def __getitem__(self, column: str) -> tuple[str | int, ...]:
         """The keys of a column."""
         if column not in self.keys:
-            raise InvalidParameter(f"the discovery was of {', '.join(self.keys)}, got {quote(column)}")
+            raise InvalidParameter(
+                f"the discovery was of {', '.join(self.keys)}, got {quote(column)}"
+            )
         return self.keys[column]
 
     @property
@@ -107,7 +111,8 @@ class Keeping:
         return lambda: self._above(units - self.bend)
 
     def units_for(self, share: float) -> int:
-        """The least number of units with which a key is released in about this share of discoveries, or more often.
+        """The least number of units with which a key is released in about this share of
+        discoveries, or more often.
 
         >>> rule = keeping(Fraction(1), Fraction(1, 10**5))
         >>> rule.units_for(0.5), rule.units_for(0.99), rule.units_for(1)
@@ -124,7 +129,10 @@ class Keeping:
         """π(n₁ + m)."""
         limit = 1 + ball(self.delta) / ball(self.epsilon).expm1()
         loss = -beyond * self.epsilon
-        return _rising(self.bend, self.epsilon, self.delta) * ball(loss).exp() - ball(loss).expm1() * limit
+        return (
+            _rising(self.bend, self.epsilon, self.delta) * ball(loss).exp()
+            - ball(loss).expm1() * limit
+        )
 
 
 def keeping(epsilon: Fraction, delta: Fraction) -> Keeping:
@@ -195,14 +203,19 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
         rule=rule_of(policy, len(asked_columns), exact, delta),
         text=canonical("discover", parameters),
         begun=begun,
-        answered=ledger is not None and ledger.answer(study=study.name, request_id=REQUEST) is not None,
+        answered=ledger is not None
+        and ledger.answer(study=study.name, request_id=REQUEST) is not None,
     )
     if begun is None and ledger is not None and ledger._has_forgotten(study.name):
         raise refused(
-            "the ledger was restored, and what it charged for may have been a discovery, so the delta of this study "
-            "counts as spent: declare the keys in the policy"
+            "the ledger was restored, and what it charged for may have been a discovery, so the"
+            " delta of this study counts as spent: declare the keys in the policy"
         )
-    if begun is not None and plan.answered and (begun.query, begun.epsilon) != (plan.text, str(exact)):
+    if (
+        begun is not None
+        and plan.answered
+        and (begun.query, begun.epsilon) != (plan.text, str(exact))
+    ):
         raise _made_another()
     return plan
 
@@ -210,37 +223,48 @@ def discovery_plan(study: Study, columns: Sequence[str], epsilon: Any) -> Discov
 def meaning(policy: Policy, delta: Fraction) -> str:
     """What the δ of a discovery means, for one unit and for many."""
     return (
-        f"For each {policy.unit}, the promise e^ε may fail with probability at most δ = {shown(delta)}, as where a key "
-        f"is shown that only this {policy.unit} has. Of n such keys, up to about n·δ are shown."
+        f"For each {policy.unit}, the promise e^ε may fail with probability at most δ ="
+        f" {shown(delta)}, as where a key is shown that only this {policy.unit} has. Of n such"
+        " keys, up to about n·δ are shown."
     )
 
 
 @without_context
-def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str | None = None) -> Discovered:
-    """Spend ε, from the share of the analyst if one is named, and the study's δ; then read, toss coins and record.
+def discovery(
+    study: Study, columns: Sequence[str], epsilon: Any, analyst: str | None = None
+) -> Discovered:
+    """Spend ε, from the share of the analyst if one is named, and the study's δ; then read, toss
+    coins and record.
 
     The same discovery asked again, by anybody, returns the recorded keys and is free.
     """
     plan, policy = discovery_plan(study, columns, epsilon), study.policy
     begun = plan.begun
-    asking = asking_of(study, request_id=REQUEST, query=plan.text, epsilon=plan.epsilon, analyst=analyst)
+    asking = asking_of(
+        study, request_id=REQUEST, query=plan.text, epsilon=plan.epsilon, analyst=analyst
+    )
     if begun is not None:
         asking = replace(asking, analyst=begun.analyst)
     if plan.answered:  # it is free, whatever has failed since
         asking = replace(asking, standings=None)
-    elif begun is not None:  # paid for but never answered, on the current data: nobody has seen a draw
+    elif (
+        begun is not None
+    ):  # paid for but never answered, on the current data: nobody has seen a draw
         query, version = begun.query or "", begun.data_version
         if not query.startswith('["discover",'):  # the request id was used for something else
             raise _made_another()
-        asking = replace(asking, query=query, epsilon=read_fraction(begun.epsilon or 0), version=lambda: version)
+        asking = replace(
+            asking, query=query, epsilon=read_fraction(begun.epsilon or 0), version=lambda: version
+        )
     is_asked = (asking.query, asking.epsilon) == (plan.text, plan.epsilon)
 
     def refuse(_: Grant) -> None:
         if not is_asked:
             raise refused(
-                f"the delta of this study is spent, for a discovery of "
-                f"{', '.join(read_json(asking.query)[1]['columns'])} at epsilon {shown(asking.epsilon)} that was "
-                "interrupted before its answer: ask for exactly that, under the same policy; it is free"
+                "the delta of this study is spent, for a discovery of"
+                f" {', '.join(read_json(asking.query)[1]['columns'])} at epsilon"
+                f" {shown(asking.epsilon)} that was interrupted before its answer: ask for exactly"
+                " that, under the same policy; it is free"
             )
         study.ledger._refuse_twice(REQUEST, study=study.name)  # its delta would be spent twice
 
@@ -261,8 +285,9 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
         if begun is None:
             raise
         raise refused(
-            "the delta of this study is spent, for a discovery that had no answer when the ledger was restored from a "
-            "copy, so it cannot be answered any more: declare the keys in the policy"
+            "the delta of this study is spent, for a discovery that had no answer when the ledger"
+            " was restored from a copy, so it cannot be answered any more: declare the keys in the"
+            " policy"
         ) from None
     if not is_asked:
         raise _made_another()
@@ -271,13 +296,16 @@ def discovery(study: Study, columns: Sequence[str], epsilon: Any, analyst: str |
 
 def _made_another() -> QueryRefused:
     return refused(
-        "the delta of this study is spent: a study makes one discovery, of one or several columns, and this study "
-        "has made another; its keys stay in use, and the same discovery asked again is free"
+        "the delta of this study is spent: a study makes one discovery, of one or several columns,"
+        " and this study has made another; its keys stay in use, and the same discovery asked again"
+        " is free"
     )
 
 
 def recorded(ledger: Ledger | None, study: str, policy: Policy) -> Discovered | None:
-    """The study's earlier discovery, or None; looked up only if the policy has keys to be discovered."""
+    """The study's earlier discovery, or None; looked up only if the policy has keys to be
+    discovered.
+    """
     if ledger is None or not any(declared.discover for declared in policy.columns.values()):
         return None
     content = ledger.answer(study=study, request_id=REQUEST)
@@ -287,23 +315,34 @@ def recorded(ledger: Ledger | None, study: str, policy: Policy) -> Discovered | 
 def discovery_facts(
     discovered: Discovered | None, groups: Iterable[Group], conditions: Iterable[Expression] = ()
 ) -> dict[str, Any]:
-    """The entry about discovered keys in the record of an answer with these groups; empty if there are none.
+    """The entry about discovered keys in the record of an answer with these groups; empty if there
+    are none.
 
     `conditions` are the conditions that select cells: they may use such keys, too.
     """
     by = [*(group.of for group in groups if group.edges is None), *conditions]
-    columns_by = [of.parts[0] if isinstance(of, Coalesce) else of for of in by]  # with a label for missing values
+    # with a label for missing values
+    columns_by = [of.parts[0] if isinstance(of, Coalesce) else of for of in by]
     names = dict.fromkeys(of.name for of in columns_by if isinstance(of, Column))
     columns = [] if discovered is None else [name for name in names if name in discovered.keys]
     if discovered is None or not columns:
         return {}
-    return {"discovered": {"columns": columns, "epsilon": str(discovered.epsilon), "delta": str(discovered.delta)}}
+    return {
+        "discovered": {
+            "columns": columns,
+            "epsilon": str(discovered.epsilon),
+            "delta": str(discovered.delta),
+        }
+    }
 
 
 def policy_with(policy: Policy, discovered: Discovered | None) -> Policy:
     """The policy with the discovered keys as its declared keys."""
     by_column = {} if discovered is None else discovered.keys
-    keys = {name: [Fraction(key) if isinstance(key, int) else key for key in keys] for name, keys in by_column.items()}
+    keys = {
+        name: [Fraction(key) if isinstance(key, int) else key for key in keys]
+        for name, keys in by_column.items()
+    }
     return policy.with_keys(keys) if keys else policy
 
 
@@ -311,20 +350,31 @@ def _checked_columns(study: Study, columns: Sequence[str]) -> list[Column]:
     """The columns to discover, sorted and without repetition."""
     scope = Scope(study.policy, study.schema)
     if not columns or not all(isinstance(column, str) for column in columns):
-        raise InvalidParameter('discover takes the names of columns, as in discover("county", epsilon="0.1")')
+        raise InvalidParameter(
+            'discover takes the names of columns, as in discover("county", epsilon="0.1")'
+        )
     refuse_more("a discovery", len(columns), MOST_COLUMNS, "columns")
     by_name = {column.name: column for column in map(scope.column, columns)}
     for name in sorted(by_name):
         if not study.policy.columns[name].discover:
-            raise refused(f'the policy must leave its keys to a discovery; declare {name} = {{ keys = "discover" }}')
+            raise refused(
+                f"the policy must leave its keys to a discovery; declare {name} = {{ keys ="
+                ' "discover" }'
+            )
     return [by_name[name] for name in sorted(by_name)]
 
 
 def _delta(policy: Policy) -> Fraction:
     if policy.delta is None:
-        raise refused('a discovery needs a delta; declare delta = "1e-6", or far less than 1 in the number of units')
-    if policy.delta >= Fraction(1, 2):  # a single unit would be released that often, and the closed form of π(n) ends
-        raise refused(f"delta must be below 1/2 for a discovery, got {policy.delta}; correct the policy")
+        raise refused(
+            'a discovery needs a delta; declare delta = "1e-6", or far less than 1 in the number of'
+            " units"
+        )
+    # a single unit would be released that often, and the closed form of π(n) ends
+    if policy.delta >= Fraction(1, 2):
+        raise refused(
+            f"delta must be below 1/2 for a discovery, got {policy.delta}; correct the policy"
+        )
     return policy.delta
 
 

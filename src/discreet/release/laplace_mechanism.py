@@ -1,12 +1,14 @@
-"""Algorithm 1: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers that the caller has computed [DMNS06].
+"""Algorithm 1: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers that the caller has computed
+[DMNS06].
 
     integers: out = answer + DLap(Δ/ε)                       exactly; integers in, integers out
     floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
 
-Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is ε-differentially private.
-Data never raises an error: NaN counts as 0, ±inf and integers beyond the floats count as the largest float, and int64
-arrays saturate instead of wrapping. Answers are converted to plain numbers before ε is spent; a subclass of int or
-float counts as the number that it holds, whatever its methods do. The mechanism cannot know the sensitivity of f.
+Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is
+ε-differentially private. Data never raises an error: NaN counts as 0, ±inf and integers beyond the
+floats count as the largest float, and int64 arrays saturate instead of wrapping. Answers are
+converted to plain numbers before ε is spent; a subclass of int or float counts as the number that
+it holds, whatever its methods do. The mechanism cannot know the sensitivity of f.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ from discreet.release.account import Account, charged
 from discreet.release.size import refuse_long
 from discreet.release.tape import drawn, on_tape
 
-_CHUNK = 2**19  # numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer
+# numbers that get noise at a time: 4 MiB of noise, whatever the length of the answer
+_CHUNK = 2**19
 _FAR = 2**62  # the sum of two integers below this in size fits in int64
-_ORDINARY = 900  # steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits
+# steps between 2⁻⁹⁰⁰ and 2⁹⁰⁰: scaling int64 by them neither overflows nor loses bits
+_ORDINARY = 900
 
 _LARGEST = sys.float_info.max
 
@@ -53,15 +57,18 @@ def laplace_mechanism(
     answer : number, list or array
         f(x). NaN counts as 0; no value raises an error.
     sensitivity : number or text
-        Δ, the most that one person can move the answer, summed over its coordinates. You must know it.
+        Δ, the most that one person can move the answer, summed over its coordinates. You must know
+        it.
     epsilon : number or text
         The privacy parameter: the smaller, the more noise. Calls add up.
     changes : int, optional
-        How many coordinates one person can move; by default all of them. It matters for floats only.
+        How many coordinates one person can move; by default all of them. It matters for floats
+        only.
     out : array, optional
         An array for the result; it may be the answer itself.
     **account
-        ledger= and study=: the call is charged before the noise is drawn; `out` is filled after the record is on disk.
+        ledger= and study=: the call is charged before the noise is drawn; `out` is filled after the
+        record is on disk.
 
     Returns
     -------
@@ -88,14 +95,28 @@ def laplace_mechanism(
     array = _array(answer)
     task = _Task(array, delta, exact, changes)
     target = _memory(out)
-    if out is not None and (target is None or (target.shape, target.dtype) != (array.shape, task.dtype)):
-        raise InvalidParameter(f"out must be a writeable array of {task.dtype} with the shape {array.shape}")
-    parameters = {"sensitivity": delta, "changes": changes, "type": task.dtype.name, "shape": list(array.shape)}
+    if out is not None and (
+        target is None or (target.shape, target.dtype) != (array.shape, task.dtype)
+    ):
+        raise InvalidParameter(
+            f"out must be a writeable array of {task.dtype} with the shape {array.shape}"
+        )
+    parameters = {
+        "sensitivity": delta,
+        "changes": changes,
+        "type": task.dtype.name,
+        "shape": list(array.shape),
+    }
     if account:
         refuse_long(array.size)
-    result = charged(account, "laplace_mechanism", parameters, exact, task.release) if account else task.release(target)
+    result = (
+        charged(account, "laplace_mechanism", parameters, exact, task.release)
+        if account
+        else task.release(target)
+    )
     if target is not None:
-        if result is not target:  # after the record is on disk: earlier, a caller could see an unrecorded draw
+        # after the record is on disk: earlier, a caller could see an unrecorded draw
+        if result is not target:
             target[...] = result
         return out
     return result.tolist() if array.ndim == 0 or _is_list(answer) else result
@@ -104,21 +125,29 @@ def laplace_mechanism(
 class _Task:
     """Noise on an array, after all checks."""
 
-    def __init__(self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None) -> None:
+    def __init__(
+        self, array: NDArray[Any], delta: Fraction, epsilon: Fraction, changes: int | None
+    ) -> None:
         self.array = array
         self.whole = _is_whole(array)
         self.grid = grid_of(self.whole, delta, epsilon, changes or max(1, array.size))
         self.big = array.dtype == object or beyond_int64(self.grid.scale)
-        self.dtype = np.dtype(object if self.big and self.whole else np.int64 if self.whole else np.float64)
+        self.dtype = np.dtype(
+            object if self.big and self.whole else np.int64 if self.whole else np.float64
+        )
 
     def release(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """The result, via the tape if there is one, otherwise in `out`."""
         terms = "answer", self.grid, self.dtype.name, *self.array.shape
-        result = drawn(lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms)
+        result = drawn(
+            lambda: self._written(self._run(None)) if on_tape() else self._run(out), *terms
+        )
         return result if isinstance(result, np.ndarray) else self._read(result)
 
     def _written(self, result: NDArray[Any]) -> list[Any]:
-        """The numbers in JSON's types; large integers in hexadecimal, because Python limits the digits of a decimal."""
+        """The numbers in JSON's types; large integers in hexadecimal, because Python limits the
+        digits of a decimal.
+        """
         numbers = result.reshape(-1).tolist()
         return [hex(number) for number in numbers] if self.dtype == object else numbers
 
@@ -163,8 +192,12 @@ def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
         yield from pairs
 
 
-def _noisy_reals(source: NDArray[Any], part: NDArray[np.int64], target: NDArray[np.float64], grid: Grid) -> None:
-    """target = (round(source/step) + noise)·step; in int64, which `part` has room for, or in Python's integers."""
+def _noisy_reals(
+    source: NDArray[Any], part: NDArray[np.int64], target: NDArray[np.float64], grid: Grid
+) -> None:
+    """target = (round(source/step) + noise)·step; in int64, which `part` has room for, or in
+    Python's integers.
+    """
     if abs(grid.exponent) > _ORDINARY:
         target[...] = _noisy_numbers(source.tolist(), False, grid)
         return
@@ -192,16 +225,21 @@ def _noisy_numbers(numbers: list[Any], whole: bool, grid: Grid) -> list[Any]:
     """Numbers of any size with noise."""
     if whole:
         return noisy(numbers, grid.scale)
-    return [_to_float(total, grid) for total in noisy([_to_steps(one, grid) for one in numbers], grid.scale)]
+    return [
+        _to_float(total, grid)
+        for total in noisy([_to_steps(one, grid) for one in numbers], grid.scale)
+    ]
 
 
 def _to_steps(answer: Any, grid: Grid) -> int:
-    """The nearest multiple of the step; NaN counts as 0, and a number beyond the floats as the largest float."""
+    """The nearest multiple of the step; NaN counts as 0, and a number beyond the floats as the
+    largest float.
+    """
     try:
         number = float(answer)
     except OverflowError:  # an integer among floats
         number = _LARGEST if answer > 0 else -_LARGEST
-    if number != number:  # noqa: PLR0124 - NaN
+    if number != number:  # noqa: PLR0124
         return 0
     number = min(max(number, -_LARGEST), _LARGEST)
     if abs(grid.exponent) <= _ORDINARY and abs(number) < 2.0**100:
@@ -220,7 +258,9 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 
 def _memory(out: object) -> NDArray[Any] | None:
-    """The array without its subclass, whose code would run after the spend; None if it cannot be written."""
+    """The array without its subclass, whose code would run after the spend; None if it cannot be
+    written.
+    """
     if not issubclass(type(out), np.ndarray) or issubclass(type(out), np.ma.MaskedArray):
         return None
     array = np.asarray(out)
@@ -228,10 +268,16 @@ def _memory(out: object) -> NDArray[Any] | None:
 
 
 def _array(answer: Any) -> NDArray[Any]:
-    """The answer as an array of numpy's numbers, or, for lists, of Python's numbers, which have any size."""
+    """The answer as an array of numpy's numbers, or, for lists, of Python's numbers, which have any
+    size.
+    """
     if issubclass(type(answer), np.ma.MaskedArray):
-        raise InvalidParameter("answer must be an array without a mask; fill it first, as in answer.filled(0)")
-    return safely(answer, _read, InvalidParameter("answer must be integers or floats in a regular shape"))
+        raise InvalidParameter(
+            "answer must be an array without a mask; fill it first, as in answer.filled(0)"
+        )
+    return safely(
+        answer, _read, InvalidParameter("answer must be integers or floats in a regular shape")
+    )
 
 
 def _read(answer: Any) -> NDArray[Any]:

@@ -39,7 +39,9 @@ _CELLS = 2**15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySum:
-    """An integer total after noise: `value` = step·(round(total/step) + DLap(scale)), in grid units."""
+    """An integer total after noise: `value` = step·(round(total/step) + DLap(scale)), in grid
+    units.
+    """
 
     value: int
     step: int
@@ -54,7 +56,9 @@ class NoisySum:
 
 def noisy_sums(totals: Exact[Any], scales: list[Fraction], epsilon: Fraction) -> list[NoisySum]:
     """The totals Tᵢ with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε."""
-    columns = noisy_columns(totals.map(lambda sums: [[total] for total in sums]), scales, epsilon, changes=1)
+    columns = noisy_columns(
+        totals.map(lambda sums: [[total] for total in sums]), scales, epsilon, changes=1
+    )
     return [column[0] for column in columns]
 
 
@@ -78,28 +82,37 @@ def noisy_columns(
     changes: int,
     totals: Callable[[Any], Sequence[Sequence[int]]] | None = None,
 ) -> list[NoisyColumn]:
-    """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by more than ε.
+    """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by
+    more than ε.
 
     The exact integers are the totals, or `totals` makes them of these.
 
-    Large totals are first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves each of the `changes` groups that
-    one unit can touch by up to one step more. The scale in steps becomes bᵢ/(cᵢ·(1−θ)) with θ = changes·Σ cᵢ/(bᵢ·ε),
-    since then Σ(|Tᵢ|/cᵢ + 1)·cᵢ·(1−θ)/bᵢ ≤ (1−θ)·ε + (1−θ)·θ·ε ≤ ε.
+    Large totals are first rounded to a public step cᵢ of about 2⁻²⁰·bᵢ·ε, which moves each of the
+    `changes` groups that one unit can touch by up to one step more. The scale in steps becomes
+    bᵢ/(cᵢ·(1−θ)) with θ = changes·Σ cᵢ/(bᵢ·ε), since then Σ(|Tᵢ|/cᵢ + 1)·cᵢ·(1−θ)/bᵢ ≤ (1−θ)·ε +
+    (1−θ)·θ·ε ≤ ε.
     """
     steps = [public_step(scale, epsilon, changes) for scale in scales]
     pairs = list(zip(steps, scales, strict=True))
-    rounded = sum((changes * step / (scale * epsilon) for step, scale in pairs if step > 1), Fraction())
-    widened = [scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs]
+    rounded = sum(
+        (changes * step / (scale * epsilon) for step, scale in pairs if step > 1), Fraction()
+    )
+    widened = [
+        scale if not rounded else _rounded_up(scale / (1 - rounded) / step) for step, scale in pairs
+    ]
 
     def draw() -> list[Sequence[int]]:
         columns = [_plain(column) for column in exact.reveal(totals)]
         return [
-            Integers(sums) if isinstance(sums, np.ndarray) else sums for sums in noisy_each(columns, widened, steps)
+            Integers(sums) if isinstance(sums, np.ndarray) else sums
+            for sums in noisy_each(columns, widened, steps)
         ]
 
     return [
         NoisyColumn(values=values, step=step, scale=scale)
-        for values, step, scale in zip(drawn(draw, "sums", *steps, *widened), steps, widened, strict=True)
+        for values, step, scale in zip(
+            drawn(draw, "sums", *steps, *widened), steps, widened, strict=True
+        )
     ]
 
 
@@ -131,10 +144,11 @@ def choose_cells(
 ) -> list[int]:
     """For every group the index of a cell near rank r = share·N + offset, by permute-and-flip.
 
-    With c₍ records before a cell and c₎ up to its end, a cell that begins after rank r costs over·(c₍ − r), one that
-    ends before it under·(r − c₎), and one that holds it nothing. With `beyond` there is an empty cell before all others
-    (it has the index 0), which holds all ranks below 0, and one after all others, which holds all ranks above N.
-    With `points` of a group every cell that is not one of them costs their handicap more, whatever the data.
+    With c₍ records before a cell and c₎ up to its end, a cell that begins after rank r costs
+    over·(c₍ − r), one that ends before it under·(r − c₎), and one that holds it nothing. With
+    `beyond` there is an empty cell before all others (it has the index 0), which holds all ranks
+    below 0, and one after all others, which holds all ranks above N. With `points` of a group every
+    cell that is not one of them costs their handicap more, whatever the data.
     """
     unit, above, below = common_unit(over, under)
     shared = math.lcm(share.denominator, offset.denominator)
@@ -168,10 +182,12 @@ def _parts(starts: NDArray[np.int64]) -> Iterator[slice]:
 def _cost_runs(
     groups: CellCounts, times: int, shift: int, shared: int, above: int, below: int, beyond: bool
 ) -> tuple[Runs, NDArray[np.int64]]:
-    """The costs of all cells, in runs: of every occupied cell, the empty cells between it and the one before, then it.
+    """The costs of all cells, in runs: of every occupied cell, the empty cells between it and the
+    one before, then it.
 
-    All cells of a run follow each other; the second array has the first of them. Runs may have no cell. A group ends
-    with a cell after all others, and with `beyond` it begins with one before them; these exist with `beyond` only.
+    All cells of a run follow each other; the second array has the first of them. Runs may have no
+    cell. A group ends with a cell after all others, and with `beyond` it begins with one before
+    them; these exist with `beyond` only.
     """
     occupied = np.diff(groups.starts)
     lengths = occupied + 1 + beyond
@@ -229,14 +245,20 @@ def _occupied(runs: Runs) -> Runs:
 def textbook(
     answer: Exact[Callable[[Fraction], int]], sensitivity: Fraction, epsilon: Fraction
 ) -> tuple[Fraction, Grid]:
-    """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its floor in steps."""
+    """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its
+    floor in steps.
+    """
     grid = grid_of(False, sensitivity, epsilon, 1)
-    return drawn(lambda: noisy(answer.reveal()(grid.step), grid.scale), "answer", grid) * grid.step, grid
+    return (
+        drawn(lambda: noisy(answer.reveal()(grid.step), grid.scale), "answer", grid) * grid.step,
+        grid,
+    )
 
 
 def _rounded_up(scale: Fraction) -> Fraction:
     """A scale with a short denominator."""
-    return Fraction(-(-scale.numerator * 2**20 // scale.denominator), 2**20)  # rounds up: more noise
+    # rounds up: more noise
+    return Fraction(-(-scale.numerator * 2**20 // scale.denominator), 2**20)
 
 
 def public_count(count: Exact[int]) -> int:
@@ -245,12 +267,18 @@ def public_count(count: Exact[int]) -> int:
 
 
 def _plain(totals: Sequence[int]) -> Any:
-    """The totals of all groups as an array, if they are many, or else as a list; for a tape always as a list."""
+    """The totals of all groups as an array, if they are many, or else as a list; for a tape always
+    as a list.
+    """
     return totals.array if isinstance(totals, Integers) and not on_tape() else list(totals)
 
 
-def kept_keys(units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]) -> list[str | int]:
-    """The keys that are shown, sorted: a key with n units by an exact coin with the probability `chance(n)`."""
+def kept_keys(
+    units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]
+) -> list[str | int]:
+    """The keys that are shown, sorted: a key with n units by an exact coin with the probability
+    `chance(n)`.
+    """
 
     def draw() -> list[Any]:
         alike: dict[int, list[Any]] = {}

@@ -1,10 +1,12 @@
-"""A plan: what a question will cost and how good its answer will be, before anything is spent or read.
+"""A plan: what a question will cost and how good its answer will be, before anything is spent or
+read.
 
     plan = study.sql("SELECT county, count(*), avg(age) FROM people GROUP BY county", epsilon="0.2")
     plan              # free
     plan.release()    # spend, fetch, draw, record, show — in this order
 
-How ε is shared between the numbers of a question is in `shares`; how each is released, in `design` and `ranks`.
+How ε is shared between the numbers of a question is in `shares`; how each is released, in `design`
+and `ranks`.
 """
 
 from __future__ import annotations
@@ -87,13 +89,19 @@ class Plan:
 
     @property
     def asked_before(self) -> str:
-        """That the same was answered at the same ε, and is free now, in a few words; nothing if it was not."""
+        """That the same was answered at the same ε, and is free now, in a few words; nothing if it
+        was not.
+        """
         return asked_before(self.study, self.canonical, self.epsilon) if self.cost else ""
 
     @property
     def cost(self) -> Fraction:
         """What a release spends: ε, or nothing where all that is asked for is public."""
-        return self.epsilon if any(share.epsilon for share in self.shares) and self.reported is None else Fraction(0)
+        return (
+            self.epsilon
+            if any(share.epsilon for share in self.shares) and self.reported is None
+            else Fraction(0)
+        )
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -103,7 +111,9 @@ class Plan:
         return [
             line
             for share in self.shares
-            for line in share.design.lines(share.terms, share.epsilon or self.epsilon, self.level, self.size)
+            for line in share.design.lines(
+                share.terms, share.epsilon or self.epsilon, self.level, self.size
+            )
         ]
 
     @cached_property
@@ -115,28 +125,39 @@ class Plan:
         return json.dumps([self._written[0], promise, parts], separators=(",", ":"))
 
     @overload
-    def release(self, *, to: None = None, request_id: str | None = None, analyst: str | None = None) -> Answer: ...
+    def release(
+        self, *, to: None = None, request_id: str | None = None, analyst: str | None = None
+    ) -> Answer: ...
     @overload
     def release(
         self, *, to: str | PathLike[str], request_id: str | None = None, analyst: str | None = None
     ) -> AnswerFile: ...
-    def release(self, *, to: Any = None, request_id: str | None = None, analyst: str | None = None) -> Any:
+    def release(
+        self, *, to: Any = None, request_id: str | None = None, analyst: str | None = None
+    ) -> Any:
         """Spend ε, then read, draw and record; asked again, the recorded answer, free.
 
-        With `to` the answer is a Parquet file of any number of rows, of which the ledger keeps the SHA-256 alone.
+        With `to` the answer is a Parquet file of any number of rows, of which the ledger keeps the
+        SHA-256 alone.
         """
         study = self.study
         if self.reported is not None:
             if to is not None:
-                raise InvalidParameter("to= is for answers that are released; this one is free: release() and save it")
+                raise InvalidParameter(
+                    "to= is for answers that are released; this one is free: release() and save it"
+                )
             paid = study.ledger.entry(self.reported.entry, study=study.name)
             if paid is None:
-                raise QueryRefused("the report with this table is no longer in the ledger: plan the question again")
+                raise QueryRefused(
+                    "the report with this table is no longer in the ledger: plan the question again"
+                )
             study.ledger.repeat(entry_of(request_id), paid, analyst=analyst, asked=self.query.sql)
             return self.reported["table"]
         entry = entry_of(request_id)
         if sum((share.epsilon for share in self.shares), Fraction()) != self.cost:
-            raise InvalidParameter("the shares of a plan must add up to its epsilon; plan the question again at that ε")
+            raise InvalidParameter(
+                "the shares of a plan must add up to its epsilon; plan the question again at that ε"
+            )
         if to is not None:
             from discreet.files.answer_file import release_to
 
@@ -148,11 +169,20 @@ class Plan:
         work = partial(self._answered, blank)
         room = blank.size + 3 * 8 * self.cells * len(self.texts)
         terms: dict[str, Any] = {"analyst": analyst, "asked": self.query.sql, "room": room}
-        return self._answer(*answered(study, entry, self.canonical, self.epsilon, work, **terms), entry)
+        return self._answer(
+            *answered(study, entry, self.canonical, self.epsilon, work, **terms), entry
+        )
 
     def _answer(self, content: bytes, remaining: Fraction, entry: str) -> Answer:
         kept = self.study.kept
-        return Answer(content=content, query=self.query, remaining=remaining, entry=entry, kept=kept, plan=self)
+        return Answer(
+            content=content,
+            query=self.query,
+            remaining=remaining,
+            entry=entry,
+            kept=kept,
+            plan=self,
+        )
 
     def fetched(self) -> Exact[list[list[Any]]]:
         """Everything that is read: the integers of all designs."""
@@ -181,25 +211,35 @@ class Plan:
         """
         if 1 - self.level < LEAST_DOUBT:
             raise InvalidParameter(
-                f"confidence is too near to 1 for {self.cells * len(self.query.aggregates):,} intervals that hold all "
-                "together: lower it, or leave simultaneous out"
+                f"confidence is too near to 1 for {self.cells * len(self.query.aggregates):,}"
+                " intervals that hold all together: lower it, or leave simultaneous out"
             )
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             for share in self.shares:
-                _rehearse(cast(Any, share.design), share.terms, _rehearsed_epsilon(share), self.level)
+                _rehearse(
+                    cast(Any, share.design), share.terms, _rehearsed_epsilon(share), self.level
+                )
             return self
         raise InvalidParameter(
-            "these bounds, epsilon and confidence give numbers that cannot be written down: choose less extreme ones"
+            "these bounds, epsilon and confidence give numbers that cannot be written down: choose"
+            " less extreme ones"
         )
 
     def _answered(self, blank: Record) -> bytes:
-        """Read, draw, and write down everything that may be known; `blank` is what was known before."""
+        """Read, draw, and write down everything that may be known; `blank` is what was known
+        before.
+        """
         work = partial(self.numbers, self.fetched())
         # choices are made in all groups at once
-        whole = self.cells <= PART or any(isinstance(m, Cells) for s in self.shares for m in s.design.measures())
+        whole = self.cells <= PART or any(
+            isinstance(m, Cells) for s in self.shares for m in s.design.measures()
+        )
         released = work() if whole else in_parts(work, self.cells)
-        numbers: Any = {name: tuple(finite(array_of(column)) for column in three) for name, three in released.items()}
+        numbers: Any = {
+            name: tuple(finite(array_of(column)) for column in three)
+            for name, three in released.items()
+        }
         return replace(blank, numbers=numbers).pack()
 
     def numbers(self, exact: Exact[list[Any]], cells: slice | None = None) -> dict[str, Columns]:
@@ -229,10 +269,12 @@ class Plan:
             "max_rows": policy.max_rows,
             "max_groups": policy.max_groups,
             "epsilon": str(self.cost),
-            "delta": "0",  # of this release; keys that were discovered before say theirs under "discovered"
+            # of this release; keys that were discovered before say theirs under "discovered"
+            "delta": "0",
             "confidence": str(self.confidence),
             "simultaneous": self.simultaneous,
-            "data_version": policy.version,  # what is declared, never a hash of the content: that would tell it
+            # what is declared, never a hash of the content: that would tell it
+            "data_version": policy.version,
             "question": self._written[0],
             "statistics": [
                 {
@@ -242,7 +284,11 @@ class Plan:
                     "scale": str(line.scale),
                     "step": str(line.step),
                     "noise": [str(scale) for scale in line.noise],
-                    **({"rounding": str(self.roundings[line.name])} if line.name in self.roundings else {}),
+                    **(
+                        {"rounding": str(self.roundings[line.name])}
+                        if line.name in self.roundings
+                        else {}
+                    ),
                 }
                 for line in self.lines
             ],
@@ -258,30 +304,54 @@ class Plan:
         return questions.canonical(self.query), questions.texts(self.query)
 
     def titles(self) -> dict[str, str]:
-        """What each released number is called in the answer; if it is only computed with, what it is."""
-        named = {output.name: name for name, output in reversed(self.query.outputs) if isinstance(output, Named)}
+        """What each released number is called in the answer; if it is only computed with, what it
+        is.
+        """
+        named = {
+            output.name: name
+            for name, output in reversed(self.query.outputs)
+            if isinstance(output, Named)
+        }
         return {**self.texts, **named}
 
     @property
     def table(self) -> list[list[str]]:
         """What each released number costs and how near it will be, as text, below its headings."""
         titles = self.titles()
-        order = {output.name: at for at, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        order = {
+            output.name: at
+            for at, (_, output) in enumerate(self.query.outputs)
+            if isinstance(output, Named)
+        }
         lines = sorted(self.lines, key=lambda line: order.get(line.name, len(order)))
-        rows = [[titles[line.name], shown(line.sensitivity), shown(line.scale), line.within] for line in lines]
+        rows = [
+            [titles[line.name], shown(line.sensitivity), shown(line.scale), line.within]
+            for line in lines
+        ]
         return [["column", "Δ", "scale", error_heading(self)], *rows]
 
     @property
     def summary(self) -> str:
         """The size of the answer, its price and the promise, in one line."""
         policy, left = self.study.policy, self.study.remaining
-        unit = "each row a unit" if policy.unit == "row" else f"up to {policy.max_rows:,} rows a {policy.unit}"
+        unit = (
+            "each row a unit"
+            if policy.unit == "row"
+            else f"up to {policy.max_rows:,} rows a {policy.unit}"
+        )
         after = self.asked_before and f"{self.asked_before}, {left_shown(left)} left"
         if not after:
             enough = left >= self.cost
-            after = f"left after: {left_shown(left - self.cost)}" if enough else f"only {left_shown(left)} is left"
+            after = (
+                f"left after: {left_shown(left - self.cost)}"
+                if enough
+                else f"only {left_shown(left)} is left"
+            )
         many = "1 row" if self.cells == 1 else f"{self.cells:,} rows"
-        return f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) · {policy.neighbors} · {unit}"
+        return (
+            f"{many} · ε {shown(self.cost)} of {shown(policy.epsilon)} ({after}) ·"
+            f" {policy.neighbors} · {unit}"
+        )
 
     def figure(self, **options: Any) -> Any:
         """The error against ε as a chart, with this plan's own point; free, as the plan is."""
@@ -304,7 +374,9 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What happens to values that are missing, out of bounds or not among the keys, and to lines of text."""
+        """What happens to values that are missing, out of bounds or not among the keys, and to
+        lines of text.
+        """
         sentences = notes(self.query)
         if self.reported is not None:
             # without the title, which may be that of another analyst
@@ -313,11 +385,16 @@ class Plan:
             size = public_size(self.study.policy, self.study.engine)
             sentences += [] if size.value else [size.sentence]
         titles = self.titles()
-        return [*sentences, *(uncovered(titles[name], half) for name, half in self.roundings.items())]
+        return [
+            *sentences,
+            *(uncovered(titles[name], half) for name, half in self.roundings.items()),
+        ]
 
     @property
     def roundings(self) -> dict[str, Fraction]:
-        """The sums whose intervals leave out the rounding of values, and how far that moves each value."""
+        """The sums whose intervals leave out the rounding of values, and how far that moves each
+        value.
+        """
         if self.reported is not None:
             return {}
         moments = (share for share in self.shares if isinstance(share.design, MomentDesign))
@@ -329,20 +406,30 @@ class Plan:
         """What a custodian should know before releasing."""
         if self.size is None:
             return []
-        warnings, titles, reach = [], self.titles(), {line.name: line.reach or 0.0 for line in self.lines}
+        warnings, titles, reach = (
+            [],
+            self.titles(),
+            {line.name: line.reach or 0.0 for line in self.lines},
+        )
         if 0 < self.cost < Fraction(1, self.size):
             warnings.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
         for name, aggregate in self.query.aggregates:
             if isinstance(aggregate, Moment) and reach[name] >= largest(aggregate):
-                warnings.append(f"warning: the noise of {titles[name]} is larger than its bounds at {self.size:,} rows")
+                warnings.append(
+                    f"warning: the noise of {titles[name]} is larger than its bounds at"
+                    f" {self.size:,} rows"
+                )
         return warnings
 
 
 def uncovered(title: str, half: Fraction) -> str:
-    """That the interval of a sum leaves out the rounding of its values, and what can be done about it."""
+    """That the interval of a sum leaves out the rounding of its values, and what can be done about
+    it.
+    """
     return (
-        f"The error of {title} leaves out the rounding of values, at most {readable(as_float(half), 3)} a row, "
-        "since the number of values is private; a mean asked with it gives that number."
+        f"The error of {title} leaves out the rounding of values, at most"
+        f" {readable(as_float(half), 3)} a row, since the number of values is private; a mean asked"
+        " with it gives that number."
     )
 
 
@@ -357,23 +444,35 @@ def asked_before(study: Study, canonical: str, epsilon: Fraction) -> str:
 
 def error_heading(plan: Plan | ReportPlan) -> str:
     """The heading of errors in a table."""
-    return f"error ({float(plan.confidence) * 100:g} %{', all together' if plan.simultaneous else ''})"
+    return (
+        f"error ({float(plan.confidence) * 100:g} %{', all together' if plan.simultaneous else ''})"
+    )
 
 
 def _rehearsed_epsilon(share: Share) -> Fraction:
-    """The ε at which a share is rehearsed: of sums, the next lower power of two, with at most twice the noise.
+    """The ε at which a share is rehearsed: of sums, the next lower power of two, with at most twice
+    the noise.
 
-    All ε between two powers share the rehearsal. A range within a factor of two of the largest float may be refused.
+    All ε between two powers share the rehearsal. A range within a factor of two of the largest
+    float may be refused.
     """
-    return Fraction(2) ** floor_log2(share.epsilon) if isinstance(share.design, _SUMS) else share.epsilon
+    return (
+        Fraction(2) ** floor_log2(share.epsilon)
+        if isinstance(share.design, _SUMS)
+        else share.epsilon
+    )
 
 
 @lru_cache(maxsize=512)
 def _rehearse(design: Any, terms: UnitLimits, epsilon: Fraction, level: Fraction) -> None:
-    """Release one empty group and write it down; choices of ranks are alike in all groups, and only tried in one."""
+    """Release one empty group and write it down; choices of ranks are alike in all groups, and only
+    tried in one.
+    """
     if terms.cells > 1 and not isinstance(design, _SUMS):
         return
-    points = tuple(item.value.grid.width + 1 if isinstance(item, Cells) else 0 for item in design.measures())
+    points = tuple(
+        item.value.grid.width + 1 if isinstance(item, Cells) else 0 for item in design.measures()
+    )
     json.dumps(items(design, _empty(points), terms, epsilon, level), allow_nan=False)
 
 
@@ -405,21 +504,35 @@ def plan_of(
     size: int | None = None,
     trials: int = 0,
 ) -> Plan:
-    """The plan of a query at ε; a search will compute its errors at so many further ε. Too much work is refused."""
+    """The plan of a query at ε; a search will compute its errors at so many further ε.
+
+    Too much work is refused.
+    """
     cells, many = math.prod(group.size for group in query.groups), len(query.aggregates)
-    refuse_more("a question", sum(len(released(*pair)) for pair in query.aggregates), MOST_ASKED, "numbers")
+    refuse_more(
+        "a question", sum(len(released(*pair)) for pair in query.aggregates), MOST_ASKED, "numbers"
+    )
     plan = Plan(
         study=study,
         query=query,
         epsilon=epsilon,
         confidence=confidence,
         simultaneous=simultaneous,
-        shares=shared(study.policy, query, cells, epsilon, weights or {}, size=public_size(study.policy, study.engine)),
+        shares=shared(
+            study.policy,
+            query,
+            cells,
+            epsilon,
+            weights or {},
+            size=public_size(study.policy, study.engine),
+        ),
         cells=cells,
         size=size,
     )
     advice = "ask in two questions" + (", or give epsilon instead of within" if trials else "")
-    refuse_much(of_question(plan.shares, 1 + CURVE + trials), f"this question of {many:,} numbers", advice)
+    refuse_much(
+        of_question(plan.shares, 1 + CURVE + trials), f"this question of {many:,} numbers", advice
+    )
     return plan
 
 

@@ -1,8 +1,10 @@
-"""Post-processing of released numbers: arithmetic, HAVING, ORDER BY and LIMIT, on whole columns; it costs nothing.
+"""Post-processing of released numbers: arithmetic, HAVING, ORDER BY and LIMIT, on whole columns; it
+costs nothing.
 
-Arithmetic of two numbers takes the extremes over both intervals, so the result's interval holds whenever both hold. A
-quotient by 0 is missing; if the divisor's interval includes 0, the quotient's interval is unbounded. All results equal
-those of Python's own numbers: where 64 bits or a double are too small, a column becomes Python objects.
+Arithmetic of two numbers takes the extremes over both intervals, so the result's interval holds
+whenever both hold. A quotient by 0 is missing; if the divisor's interval includes 0, the quotient's
+interval is unbounded. All results equal those of Python's own numbers: where 64 bits or a double
+are too small, a column becomes Python objects.
 """
 
 from __future__ import annotations
@@ -113,7 +115,9 @@ def _numbers(output: Output, record: Record, cells: Cells | None) -> Numbers:
         case Named(name=name):
             three = record.numbers[name]
             value, low, high = three if cells is None else (column[cells] for column in three)
-            gaps = np.array([item is None for item in value], bool) if value.dtype == object else None
+            gaps = (
+                np.array([item is None for item in value], bool) if value.dtype == object else None
+            )
             return Numbers(value, low, high, _either(gaps, None))
         case Number(value=value):
             constant = np.full(record.cells if cells is None else len(cells), float(value))
@@ -130,7 +134,9 @@ def _combined(sign: str, left: Numbers, right: Numbers) -> Numbers:
     if missing is None:
         return Numbers(*_three(sign, left, right))
     present = ~missing
-    value, low, high = (_scattered(column, present) for column in _three(sign, left.at(present), right.at(present)))
+    value, low, high = (
+        _scattered(column, present) for column in _three(sign, left.at(present), right.at(present))
+    )
     return Numbers(value, low, high, missing)
 
 
@@ -148,7 +154,11 @@ def _three(sign: str, left: Numbers, right: Numbers) -> Three:
 
 
 def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
-    ends = [_applied(sign, first, second) for first in (left.low, left.high) for second in (right.low, right.high)]
+    ends = [
+        _applied(sign, first, second)
+        for first in (left.low, left.high)
+        for second in (right.low, right.high)
+    ]
     low = reduce(lambda best, end: np.where(_compared("<", end, best), end, best), ends)
     high = reduce(lambda best, end: np.where(_compared(">", end, best), end, best), ends)
     return low, high
@@ -157,7 +167,9 @@ def _extremes(sign: str, left: Numbers, right: Numbers) -> tuple[Array, Array]:
 def _applied(sign: str, left: Array, right: Array) -> Array:
     function, limit = _ARITHMETIC[sign]
     whole = left.dtype == right.dtype == np.int64
-    if object in (left.dtype, right.dtype) or (whole and not (fits_int64(left, limit) and fits_int64(right, limit))):
+    if object in (left.dtype, right.dtype) or (
+        whole and not (fits_int64(left, limit) and fits_int64(right, limit))
+    ):
         return array_of(np.asarray(function(left.astype(object), right.astype(object)), object))
     with np.errstate(all="ignore"):  # Python's floats become infinite without a warning, too
         result: Array = function(left, right)
@@ -170,7 +182,9 @@ def _compared(sign: str, left: Array, right: Array, missing: Mask | None = None)
         present = ~missing
         return _scattered(_compared(sign, left[present], right[present]), present)
     mixed = left.dtype != right.dtype
-    if mixed and not all(column.dtype == np.float64 or fits_int64(column, 2**53) for column in (left, right)):
+    if mixed and not all(
+        column.dtype == np.float64 or fits_int64(column, 2**53) for column in (left, right)
+    ):
         left, right = left.astype(object), right.astype(object)
     return np.asarray(COMPARISONS[sign](left, right)).astype(bool)
 
@@ -190,20 +204,32 @@ def _holds(test: Test, record: Record) -> Mask:
     if test.sign in ("and", "or"):
         parts = [_holds(part, record) for part in test.parts if isinstance(part, Test)]
         return reduce(operator.and_ if test.sign == "and" else operator.or_, parts)
-    left, right = (_numbers(part, record, None) for part in test.parts if not isinstance(part, Test))
+    left, right = (
+        _numbers(part, record, None) for part in test.parts if not isinstance(part, Test)
+    )
     return _compared(test.sign, left.value, right.value, _either(left.missing, right.missing))
 
 
-def _order(output: Output, descending: bool, record: Record, groups: tuple[Group, ...], cells: Cells | None) -> Cells:
-    """A stable order of the rows by one column; missing values and the rest come last; bins are in their own order."""
+def _order(
+    output: Output, descending: bool, record: Record, groups: tuple[Group, ...], cells: Cells | None
+) -> Cells:
+    """A stable order of the rows by one column; missing values and the rest come last; bins are in
+    their own order.
+    """
     import pyarrow as pa
     from pyarrow import compute
 
     column = _column(output, record, cells)
-    group = next((item for item in groups if isinstance(output, Named) and item.name == output.name), None)
-    values, missing = (column.value, column.missing) if isinstance(column, Numbers) else (column, None)
+    group = next(
+        (item for item in groups if isinstance(output, Named) and item.name == output.name), None
+    )
+    values, missing = (
+        (column.value, column.missing) if isinstance(column, Numbers) else (column, None)
+    )
     if group is not None and group.edges is not None:
-        places = {label: rank for rank, label in reversed(list(enumerate([*group.keys, group.other])))}
+        places = {
+            label: rank for rank, label in reversed(list(enumerate([*group.keys, group.other])))
+        }
         values = np.array([places[key] for key in items_of(column)], np.int64)
     elif group is not None and group.other is not None:
         missing = np.array([key == group.other for key in items_of(column)], bool)
@@ -211,7 +237,9 @@ def _order(output: Output, descending: bool, record: Record, groups: tuple[Group
         items = values.tolist()
         present = [row for row in range(len(items)) if missing is None or not missing[row]]
         present.sort(key=lambda row: items[row], reverse=descending)
-        return np.array([*present, *([] if missing is None else np.flatnonzero(missing).tolist())], np.int64)
+        return np.array(
+            [*present, *([] if missing is None else np.flatnonzero(missing).tolist())], np.int64
+        )
     if isinstance(values, np.ndarray):
         values = pa.array(values, mask=missing)
     elif missing is not None:

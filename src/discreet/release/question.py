@@ -1,4 +1,5 @@
-"""A question about one column in memory, released by the designs of studies: one group, one row per unit.
+"""A question about one column in memory, released by the designs of studies: one group, one row per
+unit.
 
 All parameters (the statistic, the bounds, ε) are read and checked before any row.
 """
@@ -66,19 +67,26 @@ class Question:
 
     @property
     def dropped(self) -> bool:
-        """Whether missing values are left out; decided by the type of the column, never by its values."""
+        """Whether missing values are left out; decided by the type of the column, never by its
+        values.
+        """
         return self.data.nullable and self.missing is None
 
     @property
     def public_size(self) -> bool:
-        """Whether the number of values that count is public: under change-one, and if none can be missing."""
+        """Whether the number of values that count is public: under change-one, and if none can be
+        missing.
+        """
         return self.neighbors == "change-one" and not self.dropped
 
     @property
     def n(self) -> int:
         """The number of values that count, at least 1."""
         if not self.public_size:
-            raise TypeError("the number of values is private under add-remove, and if missing values are dropped")
+            raise TypeError(
+                "the number of values is private under add-remove, and if missing values are"
+                " dropped"
+            )
         return max(1, len(self.data))
 
     @property
@@ -91,11 +99,15 @@ class Question:
         """Refuse fewer units than a statistic needs, if their number is public."""
         if self.neighbors == "change-one" and len(self.data) < least:
             records = "one record" if least == 1 else f"{least} records"
-            raise InvalidParameter(f"{self.statistic} needs at least {records} under change-one, got {len(self.data)}")
+            raise InvalidParameter(
+                f"{self.statistic} needs at least {records} under change-one, got {len(self.data)}"
+            )
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the release depends on, except ε, the draws, and further parameters of the statistic."""
+        """What the release depends on, except ε, the draws, and further parameters of the
+        statistic.
+        """
         return {
             "bounds": list(self.bounds),
             "neighbors": self.neighbors,
@@ -128,7 +140,9 @@ class Question:
     def square_grid(self, bits: int) -> ValueGrid:
         """The grid for statistics of squares, which must be floats, too."""
         if not 1 / _LARGEST_RANGE <= self.range <= _LARGEST_RANGE:
-            raise InvalidParameter(f"{self.statistic} needs bounds that are between 1e-150 and 1e150 apart")
+            raise InvalidParameter(
+                f"{self.statistic} needs bounds that are between 1e-150 and 1e150 apart"
+            )
         return self.grid(bits)
 
     def missing_on(self, grid: ValueGrid) -> int | None:
@@ -140,7 +154,14 @@ class Question:
         return replace(self, data=self.data.shares())
 
     def release(
-        self, value: Any, spread: Spread, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
+        self,
+        value: Any,
+        spread: Spread,
+        *,
+        sensitivity: Fraction,
+        scale: Fraction,
+        step: Fraction,
+        error: str = "",
     ) -> Release:
         """The answer, with its cost; `error` describes the error where an interval says nothing."""
         return Release(
@@ -165,16 +186,26 @@ class Question:
 
         if noted is not None:
             noted.append((design, self.epsilon, release))
-        for grid in dict.fromkeys(measure.value.grid for measure in measures if hasattr(measure, "value")):
+        for grid in dict.fromkeys(
+            measure.value.grid for measure in measures if hasattr(measure, "value")
+        ):
             record_grid(grid)
         return release(engine.fetch(self.data, measures))
 
     def released(
-        self, estimate: Estimate, *, sensitivity: Fraction, scale: Fraction, step: Fraction, error: str = ""
+        self,
+        estimate: Estimate,
+        *,
+        sensitivity: Fraction,
+        scale: Fraction,
+        step: Fraction,
+        error: str = "",
     ) -> Release:
         """A release of the only number of an estimate."""
         value, spread = plain(estimate.values[0]), partial(single, estimate.ends)
-        return self.release(value, spread, sensitivity=sensitivity, scale=scale, step=step, error=error)
+        return self.release(
+            value, spread, sensitivity=sensitivity, scale=scale, step=step, error=error
+        )
 
     @property
     def moment(self) -> Moment:
@@ -233,13 +264,19 @@ def counted(ask: Question) -> Release:
     design = CountDesign(name="count", of=Count())
     scale = design.scale(ask.terms, ask.epsilon)
     step = Fraction(public_step(scale, ask.epsilon, changes=1))
-    return ask.released(ask.estimates(design)["count"], sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    return ask.released(
+        ask.estimates(design)["count"], sensitivity=scale * ask.epsilon, scale=scale, step=step
+    )
 
 
 def moments(ask: Question, *statistics: str) -> dict[str, Release]:
-    """Moments (rows of `ask.statistics` with a base) from one joint release; a + marks the statistic of a sample."""
+    """Moments (rows of `ask.statistics` with a base) from one joint release; a + marks the
+    statistic of a sample.
+    """
     most = len(ask.data) if ask.neighbors == "change-one" else 0
-    design = MomentDesign(wanted=tuple((name, name) for name in statistics), of=ask.moment, most=most)
+    design = MomentDesign(
+        wanted=tuple((name, name) for name in statistics), of=ask.moment, most=most
+    )
     estimates, scales, releases = ask.estimates(design), design.scales(ask.terms, ask.epsilon), {}
     for name in statistics:
         scale, step = design.noise(name, scales, ask.terms, ask.epsilon)
@@ -251,16 +288,22 @@ def moments(ask: Question, *statistics: str) -> dict[str, Release]:
                 sensitivity = Fraction(1)
             case _:  # if n is public, in terms of the mean rather than of the sum
                 n = ask.n if ask.public_size else 1
-                sensitivity = (design.grid.width * design.grid.step) ** (1 if base == "mean" else 2) / n
+                sensitivity = (design.grid.width * design.grid.step) ** (
+                    1 if base == "mean" else 2
+                ) / n
         called = replace(ask, statistic=name) if len(statistics) > 1 else ask
-        release = called.released(estimates[name], sensitivity=sensitivity, scale=scale / n, step=step / n)
+        release = called.released(
+            estimates[name], sensitivity=sensitivity, scale=scale / n, step=step / n
+        )
         half = design.uncovered(ask.terms)
         releases[name] = replace(release, rounding=rounding_text(half)) if half else release
     return releases
 
 
 def rounding_text(half: Fraction) -> str:
-    """That the rounding of values to the grid is not in an interval, and how far it moves each of them."""
+    """That the rounding of values to the grid is not in an interval, and how far it moves each of
+    them.
+    """
     return f"without rounding, at most {readable(as_float(half), 3)} a value"
 
 
@@ -268,7 +311,13 @@ def known_count(ask: Question) -> Release:
     """A release of the public number of values."""
     n, none = ask.n, Fraction(0)
     free = replace(ask, statistic="count", epsilon=none)
-    return free.release(n, partial(single, partial(constant, [n], [n])), sensitivity=none, scale=none, step=Fraction(1))
+    return free.release(
+        n,
+        partial(single, partial(constant, [n], [n])),
+        sensitivity=none,
+        scale=none,
+        step=Fraction(1),
+    )
 
 
 def public_total(ask: Question) -> int | None:
@@ -280,7 +329,9 @@ def of_tree(ask: Question, design: TreeDesign, estimate: Estimate, step: Fractio
     """All numbers of an estimate of a tree."""
     scale = design.tree(ask.terms, ask.epsilon).scale
     spread = partial(vector, estimate.ends)
-    release = ask.release(estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step)
+    release = ask.release(
+        estimate.values, spread, sensitivity=scale * ask.epsilon, scale=scale, step=step
+    )
     return Vector(**fields_of(release))
 
 
@@ -296,7 +347,9 @@ def chosen(ask: Question, share: Fraction, bracket: Fraction | None) -> Release:
     rate = design.rate(share, ask.terms, ask.epsilon)
     error = "" if bracket is not None else f"within {design.rank_error(rate):,.0f} ranks, 95 %"
     estimate = ask.estimates(design, confidence=bracket or USUAL)[ask.statistic]
-    return ask.released(estimate, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error)
+    return ask.released(
+        estimate, sensitivity=Fraction(1), scale=1 / rate, step=design.grid.step, error=error
+    )
 
 
 def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
@@ -305,7 +358,9 @@ def extreme(ask: Question, side: Literal["min", "max"]) -> Release:
     design = ExtremeDesign(name=side, of=of)
     beyond = design.beyond(ask.terms, ask.epsilon).format("records")
     scale, estimate = 1 / ask.epsilon, ask.estimates(design)[side]
-    return ask.released(estimate, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond)
+    return ask.released(
+        estimate, sensitivity=Fraction(1), scale=scale, step=design.grid.step, error=beyond
+    )
 
 
 def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
@@ -314,11 +369,15 @@ def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
     if isinstance(listed, list | tuple | range):
         edges = np.array([_float_edge(edge) for edge in listed])
         if edges.size < 2 or bool(np.any(edges[1:] <= edges[:-1])):
-            raise InvalidParameter(f"bins must be two or more edges in rising order, got {edges.size}")
+            raise InvalidParameter(
+                f"bins must be two or more edges in rising order, got {edges.size}"
+            )
         exact_bounds((edges[0], edges[-1]))
         return edges, False
     if bounds is None:
-        raise InvalidParameter(f"bins must be edges, or a number together with bounds, got {quote(bins)} alone")
+        raise InvalidParameter(
+            f"bins must be edges, or a number together with bounds, got {quote(bins)} alone"
+        )
     number = exact_count("bins", bins)
     if number > _MOST_BINS:
         raise InvalidParameter(f"bins must be at most {_MOST_BINS:,}, got {number:,}")
@@ -327,4 +386,6 @@ def bin_edges(bins: Any, bounds: Any) -> tuple[NDArray[np.float64], bool]:
 
 
 def _float_edge(edge: Any) -> float:
-    return edge if type(edge) is float and math.isfinite(edge) else float(exact_number("bins", edge))
+    return (
+        edge if type(edge) is float and math.isfinite(edge) else float(exact_number("bins", edge))
+    )

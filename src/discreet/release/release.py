@@ -1,14 +1,17 @@
 """A release: numbers that may be published, each with its error, and what they cost.
 
-A `Release` is immutable. Everything done with it is post-processing and costs nothing: arithmetic, `float()`,
-`numpy.asarray`. Arithmetic between two releases takes from each an interval with half the error probability, so the
-result holds whether or not they are independent.
+A `Release` is immutable. Everything done with it is post-processing and costs nothing: arithmetic,
+`float()`, `numpy.asarray`. Arithmetic between two releases takes from each an interval with half
+the error probability, so the result holds whether or not they are independent.
 
     accuracy(c)    half-width of the interval at confidence c
-    interval(c)    lower and upper end; for a vector one interval for each number, or with simultaneous=True all at once
-    to_json()      everything, including the inputs of the intervals; `from_json` reads it; pickle and copy work, too
+    interval(c)    lower and upper end; for a vector one interval for each number, or with
+                   simultaneous=True all at once
+    to_json()      everything, including the inputs of the intervals; `from_json` reads it; pickle
+                   and copy work, too
 
-Intervals cover the noise. They do not cover the sampling of people or the clamping of values to the bounds.
+Intervals cover the noise. They do not cover the sampling of people or the clamping of values to the
+bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +31,15 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidParameter, one_line
 from discreet.formats import decimal_text, rounded, shown, with_interval
 from discreet.parameters import Number, exact_confidence
-from discreet.release.intervals.spreads import OPERATIONS, Ends, Spread, combined, divided, in_order, mapped
+from discreet.release.intervals.spreads import (
+    OPERATIONS,
+    Ends,
+    Spread,
+    combined,
+    divided,
+    in_order,
+    mapped,
+)
 from discreet.release.intervals.storage import Stored
 from discreet.release.statistics.tree import project
 
@@ -39,9 +50,9 @@ _USUAL = Fraction(19, 20)
 class Release(Stored):
     """A released number with its error and its cost.
 
-    A release is not a number: `<`, `<=`, `>` and `>=` refuse to compare it, because the result might depend on its
-    error. Compare its `.value`, or use its `.interval()`. Two releases are equal if all their fields are.
-    `float(r)`, `round(r, 1)` and `f"{r:.2f}"` use the number alone.
+    A release is not a number: `<`, `<=`, `>` and `>=` refuse to compare it, because the result
+    might depend on its error. Compare its `.value`, or use its `.interval()`. Two releases are
+    equal if all their fields are. `float(r)`, `round(r, 1)` and `f"{r:.2f}"` use the number alone.
 
     Examples
     --------
@@ -53,7 +64,8 @@ class Release(Stored):
 
     """
 
-    __array_ufunc__ = None  # numpy's numbers leave arithmetic to the release, which keeps the interval
+    # numpy's numbers leave arithmetic to the release, which keeps the interval
+    __array_ufunc__ = None
 
     value: float
     """The number, an integer if the statistic is; in subclasses, an array of numbers."""
@@ -72,14 +84,18 @@ class Release(Stored):
     missing: str = ""
     """What was done with missing values; empty if there can be none."""
     error: str = ""
-    """A description of the error where the interval says nothing: in ranks, or in records beyond."""
+    """A description of the error where the interval says nothing: in ranks, or in records beyond.
+    """
     rounding: str = ""
-    """What the interval leaves out of the rounding of values to the grid; empty if it covers that."""
+    """What the interval leaves out of the rounding of values to the grid; empty if it covers that.
+    """
     _spread: Spread = field(kw_only=True)
 
     @property
     def note(self) -> str:
-        """What a reader should know besides the numbers: about their error and about missing values."""
+        """What a reader should know besides the numbers: about their error and about missing
+        values.
+        """
         return "; ".join(filter(None, (self.error, self.rounding, self.missing)))
 
     def interval(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Ends:
@@ -101,7 +117,9 @@ class Release(Stored):
         return self._spread(exact_confidence(confidence), simultaneous)
 
     def accuracy(self, confidence: Number = _USUAL, *, simultaneous: bool = False) -> Any:
-        """The largest distance from the exact number at this confidence: the longer side of the interval."""
+        """The largest distance from the exact number at this confidence: the longer side of the
+        interval.
+        """
         low, high = self.interval(confidence, simultaneous=simultaneous)
         if isinstance(low, np.ndarray):
             return np.maximum(self.value - low, high - self.value)
@@ -126,13 +144,18 @@ class Release(Stored):
         return format(self.value, form) if form else str(self)
 
     def _refuse_order(self, _other: object) -> NoReturn:
-        raise TypeError("a release has an error, so it cannot be compared: compare its .value, or use its .interval()")
+        raise TypeError(
+            "a release has an error, so it cannot be compared: compare its .value, or use its"
+            " .interval()"
+        )
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def __repr__(self) -> str:
         cost = f"ε {shown(self.epsilon)} · Δ {shown(self.sensitivity)} · {self.neighbors}"
-        return " · ".join(filter(None, (f"{self._shown_value()}   {cost}", self.rounding, self.missing)))
+        return " · ".join(
+            filter(None, (f"{self._shown_value()}   {cost}", self.rounding, self.missing))
+        )
 
     def _shown_value(self) -> str:
         low, high = self.interval()
@@ -140,7 +163,10 @@ class Release(Stored):
             return f"{self.value:,.6g} ({self.error})"
         if isinstance(self.value, np.ndarray):
             value, low, high, digits = rounded(self.value, low, high)
-            most, reach = int(digits.min(initial=12)), np.max(np.maximum(value - low, high - value), initial=0).item()
+            most, reach = (
+                int(digits.min(initial=12)),
+                np.max(np.maximum(value - low, high - value), initial=0).item(),
+            )
             first = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
             more = f", … {len(value):,} numbers" if len(value) > 6 else ""
             return f"[{first}{more}] ± {decimal_text(reach, most)} (95 % each)"
@@ -208,7 +234,9 @@ class Release(Stored):
 
     def _ratio(self, other: Release) -> Release:
         if np.ndim(self.value) or np.ndim(other.value):
-            raise InvalidParameter("a ratio needs single numbers, not vectors: take the ratio of each pair of numbers")
+            raise InvalidParameter(
+                "a ratio needs single numbers, not vectors: take the ratio of each pair of numbers"
+            )
         value = self.value / other.value if other.value else math.nan
         statistic = f"{self.statistic} / {other.statistic}"
         spread = partial(divided, self._spread, other._spread)
@@ -235,7 +263,11 @@ class Vector(Release):
         return np.round(self.value, digits or 0)
 
     def __format__(self, form: str) -> str:
-        return f"[{', '.join(format(number, form) for number in self.value.tolist())}]" if form else str(self)
+        return (
+            f"[{', '.join(format(number, form) for number in self.value.tolist())}]"
+            if form
+            else str(self)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -253,13 +285,18 @@ class Histogram(Vector):
     def labels(self) -> list[str]:
         """The bins or keys as they are displayed."""
         edges = [f"{edge:,.6g}" for edge in self.edges]
-        return [str(key) for key in self.keys] or [f"{left} to {right}" for left, right in pairwise(edges)]
+        return [str(key) for key in self.keys] or [
+            f"{left} to {right}" for left, right in pairwise(edges)
+        ]
 
     def _shown_value(self) -> str:
         if not self.keys:
             return Vector._shown_value(self)
         reach = float(np.max(self.accuracy(), initial=0))
-        first = ", ".join(f"{one_line(label)} {self.value[index]:,}" for index, label in enumerate(self.labels[:6]))
+        first = ", ".join(
+            f"{one_line(label)} {self.value[index]:,}"
+            for index, label in enumerate(self.labels[:6])
+        )
         more = f", … {len(self.value):,} keys" if len(self.value) > 6 else ""
         return f"{first}{more} ± {reach:,.0f} (95 % each)"
 
@@ -277,12 +314,16 @@ class Histogram(Vector):
     def projected(self) -> NDArray[np.float64]:
         """The nearest nonnegative counts that add up to the total (or to the noisy total)."""
         counts = self.value.astype(np.float64)
-        return project(counts, float(self.total) if self.total is not None else max(0.0, float(counts.sum())))
+        return project(
+            counts, float(self.total) if self.total is not None else max(0.0, float(counts.sum()))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cumulative(Vector):
-    """Released numbers of units at or below each of the `points`; the intervals hold at all points together."""
+    """Released numbers of units at or below each of the `points`; the intervals hold at all points
+    together.
+    """
 
     points: NDArray[np.float64]
     total: int | None
@@ -324,7 +365,9 @@ class Releases(Stored, Mapping[str, Release]):
         try:
             return self.parts[name]
         except KeyError:
-            raise AttributeError(f"there is no {name!r} in this release; it has {', '.join(self.parts)}") from None
+            raise AttributeError(
+                f"there is no {name!r} in this release; it has {', '.join(self.parts)}"
+            ) from None
 
     def interval(self, confidence: Number = _USUAL) -> dict[str, Ends]:
         """One interval for each statistic; all of them hold together at this confidence."""
@@ -353,7 +396,18 @@ def _fraction(other: Any) -> Fraction:
 
 
 def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vector:
-    """Several quantiles as one vector, in ascending order, each in an interval that contains its own."""
-    value, spread = np.sort([part.value for part in parts]), partial(in_order, [part._spread for part in parts])
-    changes = {"value": value, "epsilon": epsilon, "statistic": statistic, "error": "", "_spread": spread}
+    """Several quantiles as one vector, in ascending order, each in an interval that contains its
+    own.
+    """
+    value, spread = (
+        np.sort([part.value for part in parts]),
+        partial(in_order, [part._spread for part in parts]),
+    )
+    changes = {
+        "value": value,
+        "epsilon": epsilon,
+        "statistic": statistic,
+        "error": "",
+        "_spread": spread,
+    }
     return Vector(**{**fields_of(parts[0]), **changes})

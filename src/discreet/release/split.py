@@ -1,8 +1,9 @@
 """How ε is split: the aggregates of a question are joined into designs, each with its exact share.
 
-Counts of rows, sums, means and variances with a private number of rows form one joint design. Quantiles, extremes,
-counts of units and statistics that use a public number of rows have separate shares. `statistics.weights` chooses the
-shares; they are Fractions and add up to ε. `plan_within` finds the least ε for a wanted error.
+Counts of rows, sums, means and variances with a private number of rows form one joint design.
+Quantiles, extremes, counts of units and statistics that use a public number of rows have separate
+shares. `statistics.weights` chooses the shares; they are Fractions and add up to ε. `plan_within`
+finds the least ε for a wanted error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _GUESSES = 8
 """Guesses of the least ε that may be wasted."""
 
 _FEW, _STEPS = 8, 16
-"""With more numbers than this, so many steps are made: usually a few find the least ε to all digits."""
+"""With more numbers than this, so many steps are made: usually a few find the least ε to all
+digits.
+"""
 
 _HEAVIEST = Fraction(10**6)  # a larger weight leaves nothing for the other columns
 
@@ -52,7 +55,10 @@ class Share:
     def text(self) -> str:
         """The ε, and the ε of each family if families share it, for the canonical text."""
         families = self.design.families if isinstance(self.design, JointDesign) else ()
-        parts = (f"{'*'.join(map(str, attributes)) or 'rows'} {part * self.epsilon}" for attributes, part in families)
+        parts = (
+            f"{'*'.join(map(str, attributes)) or 'rows'} {part * self.epsilon}"
+            for attributes, part in families
+        )
         return " ".join([str(self.epsilon), *(f"({part})" for part in parts)])
 
 
@@ -64,7 +70,9 @@ def keeps_every_unit(query: Query) -> bool:
 def _designs(
     query: Query, terms: UnitLimits, size: PublicSize, row_is_unit: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
-    """The designs of a query, each with whether its number of rows is public, and the joint design, if any."""
+    """The designs of a query, each with whether its number of rows is public, and the joint design,
+    if any.
+    """
     whole = size.value and keeps_every_unit(query)
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
@@ -84,24 +92,36 @@ def _designs(
                 moments.setdefault(subject(aggregate), []).append((name, statistic))
             case Quantiles():
                 count = len(aggregate.shares)
-                names = (name,) if count == 1 else tuple(f"{name}.{number}" for number in range(count))
-                designs.append((QuantileDesign(names=names, of=aggregate, cells=terms.cells), False))
+                names = (
+                    (name,) if count == 1 else tuple(f"{name}.{number}" for number in range(count))
+                )
+                designs.append(
+                    (QuantileDesign(names=names, of=aggregate, cells=terms.cells), False)
+                )
             case Extreme():
                 designs.append((ExtremeDesign(name=name, of=aggregate), False))
     columns = [MomentDesign(wanted=tuple(statistics), of=of) for of, statistics in moments.items()]
 
     def joins(design: MomentDesign) -> bool:
         """If rows are replaced, only columns without dropped values share the number of rows."""
-        return not terms.same_group or (design.of.missing is not None and not (whole and row_is_unit))
+        return not terms.same_group or (
+            design.of.missing is not None and not (whole and row_is_unit)
+        )
 
     joint = JointDesign(
-        counts=tuple((name, count) for name, count in counts if not terms.same_group or count.of is None),
+        counts=tuple(
+            (name, count) for name, count in counts if not terms.same_group or count.of is None
+        ),
         columns=tuple(design for design in columns if joins(design)),
         families=(),
     )
     if len(joint.columns) + len(joint.counts) < 2:
         joint = replace(joint, counts=(), columns=())
-    single = [(CountDesign(name=name, of=count), False) for name, count in counts if name not in joint.names]
+    single = [
+        (CountDesign(name=name, of=count), False)
+        for name, count in counts
+        if name not in joint.names
+    ]
     lone = [
         (design, whole and row_is_unit and design.of.missing is not None)
         for design in columns
@@ -128,7 +148,13 @@ def terms_of(policy: Policy, cells: int, *, public: bool = False) -> UnitLimits:
 
 
 def shared(
-    policy: Policy, query: Query, cells: int, epsilon: Fraction, weights: Mapping[str, Any], *, size: PublicSize
+    policy: Policy,
+    query: Query,
+    cells: int,
+    epsilon: Fraction,
+    weights: Mapping[str, Any],
+    *,
+    size: PublicSize,
 ) -> tuple[Share, ...]:
     """Each design with its exact share of ε; the shares add up to ε."""
     inner = by_number(query, "weights", weights)
@@ -138,18 +164,29 @@ def shared(
     designs, joint = _designs(query, terms[False], size, row_is_unit)
     wishes = tuple(float(inner.get(name, 1)) for name in (joint.names if joint is not None else ()))
     others = tuple(
-        design.weight**3 * max((float(inner[name]) for name in design.names if name in inner), default=1.0)
+        design.weight**3
+        * max((float(inner[name]) for name in design.names if name in inner), default=1.0)
         for design, _ in designs
         if design.weight
     )
-    families, part, parts = parted(joint, terms[False], wishes, others) if others or joint else ((), Fraction(0), ())
+    families, part, parts = (
+        parted(joint, terms[False], wishes, others) if others or joint else ((), Fraction(0), ())
+    )
     rest = iter(parts)
     shares = [
-        Share(design=design, epsilon=epsilon * next(rest) if design.weight else Fraction(0), terms=terms[public])
+        Share(
+            design=design,
+            epsilon=epsilon * next(rest) if design.weight else Fraction(0),
+            terms=terms[public],
+        )
         for design, public in designs
     ]
     if joint is not None:
-        shares.append(Share(design=replace(joint, families=families), epsilon=epsilon * part, terms=terms[False]))
+        shares.append(
+            Share(
+                design=replace(joint, families=families), epsilon=epsilon * part, terms=terms[False]
+            )
+        )
     for share in shares:
         refuse_rank_overflow(share.design, share.terms, share.epsilon)
     return tuple(shares)
@@ -164,27 +201,45 @@ def check_weights(weights: Iterable[Fraction]) -> None:
 def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
     """The values of a parameter for columns of the answer, by the internal names of their numbers."""
     keys = {group.name for group in query.groups}
-    names = {n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys}
-    numbers = by_name(parameter, values, names, noun="column", example="people", known="released columns")
+    names = {
+        n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys
+    }
+    numbers = by_name(
+        parameter, values, names, noun="column", example="people", known="released columns"
+    )
     return {names[name]: number for name, number in numbers.items()}
 
 
 def by_name(
-    parameter: str, values: Mapping[str, Any], names: Collection[str], *, noun: str, example: str, known: str
+    parameter: str,
+    values: Mapping[str, Any],
+    names: Collection[str],
+    *,
+    noun: str,
+    example: str,
+    known: str,
 ) -> dict[str, Fraction]:
-    """The exact values of a parameter for some of these names; the last three words are for refusals."""
+    """The exact values of a parameter for some of these names; the last three words are for
+    refusals.
+    """
     if not isinstance(values, Mapping):
-        raise InvalidParameter(f'{parameter} must be given by {noun}, as in {{"{example}": 2}}, got {quote(values)}')
+        raise InvalidParameter(
+            f'{parameter} must be given by {noun}, as in {{"{example}": 2}}, got {quote(values)}'
+        )
     for name in values:
         if name not in names:
-            raise InvalidParameter(f"{parameter} must name {known} ({', '.join(names)}), got {quote(name)}")
+            raise InvalidParameter(
+                f"{parameter} must name {known} ({', '.join(names)}), got {quote(name)}"
+            )
     return {name: exact(parameter.removesuffix("s"), value) for name, value in values.items()}
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose errors are at most `within`, for all columns or for the columns named there.
+    """The plan with the least ε whose errors are at most `within`, for all columns or for the
+    columns named there.
 
-    With more than `_FEW` numbers the search may end before the last digit; the errors are within their bounds anyhow.
+    With more than `_FEW` numbers the search may end before the last digit; the errors are within
+    their bounds anyhow.
     """
     from discreet.release.plan import plan_of
 
@@ -203,23 +258,30 @@ def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan
     for line in aimed(sharpest):
         if line.reach is None and not line.sized:
             title = sharpest.titles()[line.name]
-            raise InvalidParameter(f"within needs columns with a known error, and {title} has none: give epsilon")
+            raise InvalidParameter(
+                f"within needs columns with a known error, and {title} has none: give epsilon"
+            )
     size = size or _known_size(study, query, {line.name for line in aimed(sharpest)})
     sharpest = replace(sharpest, size=size)
     if any(line.reach is None for line in aimed(sharpest)):
         raise InvalidParameter(
-            "within needs size=, the least number of rows with a value in a group, because it is private here"
+            "within needs size=, the least number of rows with a value in a group, because it is"
+            " private here"
         )
 
     aims = {line.name: _as_float(common or targets[line.name]) for line in aimed(sharpest)}
 
     def share(units: int) -> float:
         """The largest error, as a share of what it may be."""
-        return max((line.reach or 0.0) / aims[line.name] for line in aimed(scaled(sharpest, units * UNIT)))
+        return max(
+            (line.reach or 0.0) / aims[line.name] for line in aimed(scaled(sharpest, units * UNIT))
+        )
 
     units = least(share, high, steps=trials)
     if units is None:
-        raise InvalidParameter(f"within must be larger, got {quote(within)}: no ε gives such a small error here")
+        raise InvalidParameter(
+            f"within must be larger, got {quote(within)}: no ε gives such a small error here"
+        )
     plan = scaled(sharpest, units * UNIT)
     for part in plan.shares:
         refuse_rank_overflow(part.design, part.terms, part.epsilon)
@@ -232,18 +294,23 @@ def trials_of(query: Query) -> int:
 
 
 def scaled(plan: Plan, epsilon: Fraction) -> Plan:
-    """The same plan at another ε: what is measured, and the part of ε that each design has, do not depend on it."""
-    shares = tuple(replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares)
+    """The same plan at another ε: what is measured, and the part of ε that each design has, do not
+    depend on it.
+    """
+    shares = tuple(
+        replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares
+    )
     return replace(plan, epsilon=epsilon, shares=shares)
 
 
 def least(share: Callable[[int], float], most: int, *, steps: int) -> int | None:
-    """The least of the units from 1 on at which a share, which falls about as 1/units, is at most 1; None beyond most.
+    """The least of the units from 1 on at which a share, which falls about as 1/units, is at most
+    1; None beyond most.
 
     After so many steps it is the least that was found.
 
-    Halving would take a step for each bit of `most`. A line in 1/units guesses better, but not where shares are in
-    steps: there are at most `_GUESSES` steps more than halving would take.
+    Halving would take a step for each bit of `most`. A line in 1/units guesses better, but not
+    where shares are in steps: there are at most `_GUESSES` steps more than halving would take.
     """
     above = share(most)
     if above > 1:
@@ -272,7 +339,8 @@ def least(share: Callable[[int], float], most: int, *, steps: int) -> int | None
 def _known_size(study: Study, query: Query, names: Collection[str]) -> int | None:
     """The number of units, if it is public and every unit counts in these numbers."""
     dropped = any(
-        name in names and isinstance(moment, Moment) and moment.missing is None for name, moment in query.aggregates
+        name in names and isinstance(moment, Moment) and moment.missing is None
+        for name, moment in query.aggregates
     )
     if dropped or not (public_size(study.policy, study.engine).value and keeps_every_unit(query)):
         return None

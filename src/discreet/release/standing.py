@@ -1,16 +1,21 @@
-"""What failed after it was paid for, and what may be asked since: a file beside the ledger's anchor.
+"""What failed after it was paid for, and what may be asked since: a file beside the ledger's
+anchor.
 
     a question fails after its spend    the failure is written down
-    the next question                   first a probe, which reads no row; if it fails, nothing is spent
+    the next question                   first a probe, which reads no row; if it fails, nothing is
+                                        spent
     a question is answered              the failure is removed
-    a question runs out of time         it is refused by its text, until it is asked with a larger time limit
+    a question runs out of time         it is refused by its text, until it is asked with a larger
+                                        time limit
 
-So a source or a disk that fails is charged once. Where the probe passes and questions fail all the same, nothing is
-asked for a minute after the second failure, and for twice as long after each further one, up to 15 minutes.
+So a source or a disk that fails is charged once. Where the probe passes and questions fail all the
+same, nothing is asked for a minute after the second failure, and for twice as long after each
+further one, up to 15 minutes.
 
-The file has hashes of questions, times and kinds of failures, and nothing that a row or a database has said. It is no
-part of the ledger's chain: without it, the next question is asked, and charged, as if nothing had failed. Where the
-disk has no room for it, it is empty, and then everything is probed.
+The file has hashes of questions, times and kinds of failures, and nothing that a row or a database
+has said. It is no part of the ledger's chain: without it, the next question is asked, and charged,
+as if nothing had failed. Where the disk has no room for it, it is empty, and then everything is
+probed.
 """
 
 from __future__ import annotations
@@ -35,7 +40,8 @@ if TYPE_CHECKING:
 
 _ENDING = ".failures"
 _NO_MEMORY = ("out of memory", "SQLSTATE 53200")
-_FIRST, _LONGEST = 60, 900  # seconds in which nothing is asked: after the second failure, and after many
+# seconds in which nothing is asked: after the second failure, and after many
+_FIRST, _LONGEST = 60, 900
 _MOST = 10_000  # questions that ran out of time; the oldest are forgotten
 
 Part = Literal["source", "ledger", "unknown"]
@@ -60,7 +66,9 @@ _UNKNOWN = Standing(part="unknown", failures=1)  # of an empty file: its disk wa
 
 
 class Attempt:
-    """A question that is being answered; `storing` says from when on it is the ledger that may fail."""
+    """A question that is being answered; `storing` says from when on it is the ledger that may
+    fail.
+    """
 
     def __init__(self) -> None:
         self.began, self.room = time.time(), 0
@@ -87,7 +95,8 @@ class Standings:
         self._file = anchor.with_name(anchor.name.removesuffix(".anchor") + _ENDING)
 
     def refuse(self, text: str, is_paid: Callable[[], bool] = lambda: False) -> None:
-        """Refuse a question if what has failed still fails, or if it ran out of time; nothing is spent.
+        """Refuse a question if what has failed still fails, or if it ran out of time; nothing is
+        spent.
 
         What was paid for need not wait: it is free.
         """
@@ -95,16 +104,18 @@ class Standings:
         seconds = standing.late.get(_hash(text), 0.0)
         if self._study.policy.seconds <= seconds:
             raise SourceFailing(
-                f"this question had no answer within {seconds:g} s, and is refused until it is asked with a larger "
-                "time_limit"
+                f"this question had no answer within {seconds:g} s, and is refused until it is"
+                " asked with a larger time_limit"
             )
         if standing.part is None:
             return
-        wait = standing.at + min(_LONGEST, _FIRST * 2 ** min(standing.failures - 2, 10)) - time.time()
+        wait = (
+            standing.at + min(_LONGEST, _FIRST * 2 ** min(standing.failures - 2, 10)) - time.time()
+        )
         if standing.failures > 1 and 0 < wait <= _LONGEST and not is_paid():
             raise SourceFailing(
-                f"the last {standing.failures} questions of this study failed after they were paid for: correct the "
-                f"source, and ask again in {round(wait) + 1:,} s"
+                f"the last {standing.failures} questions of this study failed after they were paid"
+                f" for: correct the source, and ask again in {round(wait) + 1:,} s"
             )
         self._probe(standing)
 
@@ -130,8 +141,11 @@ class Standings:
             self._change(lambda now: _later(now, question, self._study.policy.seconds))
             raise
         except Exception as error:
-            is_its_own = isinstance(error, Stopped | MemoryError) or getattr(error, "code", "") in _NO_MEMORY
-            if not is_its_own:  # stopped by a person, or too large a question: the next one may be answered
+            is_its_own = (
+                isinstance(error, Stopped | MemoryError) or getattr(error, "code", "") in _NO_MEMORY
+            )
+            # stopped by a person, or too large a question: the next one may be answered
+            if not is_its_own:
                 self._change(attempt.failed)
             raise
         now = self._read()
@@ -141,7 +155,9 @@ class Standings:
     def _read(self) -> Standing:
         """What the file says; a file that cannot be read says that something has failed."""
         try:
-            return _checked(Standing(**read_json(self._file.read_bytes()).get(self._study.name, {})))
+            return _checked(
+                Standing(**read_json(self._file.read_bytes()).get(self._study.name, {}))
+            )
         except FileNotFoundError:
             return Standing()
         except (OSError, ValueError, TypeError, AttributeError):

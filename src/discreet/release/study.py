@@ -1,8 +1,9 @@
-"""A study: data, a policy and a ledger. It answers questions, and spends ε before it reads the data.
+"""A study: data, a policy and a ledger. It answers questions, and spends ε before it reads the
+data.
 
-The ledger is beside the policy (`study.ledger`) unless the caller, the environment or the policy names another
-(`ledger.place`). The first spend creates its file, with the policy's total ε and promise (`release.budget`). From then
-on they are fixed: a policy with others is refused.
+The ledger is beside the policy (`study.ledger`) unless the caller, the environment or the policy
+names another (`ledger.place`). The first spend creates its file, with the policy's total ε and
+promise (`release.budget`). From then on they are fixed: a policy with others is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
 
 class Study(Framed, Askable[Plan]):
-    """Data with a policy and a privacy budget. `discreet.open` and `Study.from_frame` create a study.
+    """Data with a policy and a privacy budget. `discreet.open` and `Study.from_frame` create a
+    study.
 
     Parameters
     ----------
@@ -59,7 +61,9 @@ class Study(Framed, Askable[Plan]):
     --------
     >>> import discreet, pandas
     >>> people = pandas.DataFrame({"town": ["Ash", "Elm"] * 500, "age": range(1000)})
-    >>> study = discreet.Study.from_frame(people, epsilon=1, bounds={"age": (0, 120)}, keys={"town": ["Ash", "Elm"]})
+    >>> study = discreet.Study.from_frame(
+    ...     people, epsilon=1, bounds={"age": (0, 120)}, keys={"town": ["Ash", "Elm"]}
+    ... )
     >>> plan = study.groupby("town").agg(people="count", age=("age", "mean")).plan(epsilon="0.5")
     >>> [row.town for row in plan.release()]
     ['Ash', 'Elm']
@@ -83,7 +87,11 @@ class Study(Framed, Askable[Plan]):
         """Whether the record of spends is lost when the study is closed."""
         if self.forgets:
             ledger, self._forget = throwaway(self)
-        place = ledger if isinstance(ledger, Place | Ledger) else Place(where=fspath(ledger), anchor=None)
+        place = (
+            ledger
+            if isinstance(ledger, Place | Ledger)
+            else Place(where=fspath(ledger), anchor=None)
+        )
         self.budget = Budget(place, name, policy)
         self.policy = policy
         self.discovered: Discovered | None = None
@@ -91,7 +99,10 @@ class Study(Framed, Askable[Plan]):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger. If there is none yet, it is created, with the total and the promise of the policy."""
+        """The ledger.
+
+        If there is none yet, it is created, with the total and the promise of the policy.
+        """
         return self.budget.made()
 
     @ledger.setter
@@ -115,7 +126,8 @@ class Study(Framed, Askable[Plan]):
 
     @property
     def version(self) -> str:
-        """The current version of the data: declared in the policy, or a hash of the content under the ledger's key.
+        """The current version of the data: declared in the policy, or a hash of the content under
+        the ledger's key.
 
         The columns and types of the source are compared first, also if the version is declared.
         """
@@ -127,11 +139,16 @@ class Study(Framed, Askable[Plan]):
 
     @property
     def kept(self) -> Kept:
-        """Files that no output may overwrite: the data, the policy, its keys and maps, the ledger and its anchor."""
+        """Files that no output may overwrite: the data, the policy, its keys and maps, the ledger
+        and its anchor.
+        """
         folder = self.policy.folder or Path()
         columns = self.policy.columns.values()
         keys = [column.keys_from.partition("#")[0] for column in columns if column.keys_from]
-        public = [folder / name for name in (*keys, *(column.map_from for column in columns if column.map_from))]
+        public = [
+            folder / name
+            for name in (*keys, *(column.map_from for column in columns if column.map_from))
+        ]
         files = [*public, *([] if self._file is None else [self._file]), *self.budget.files]
         return kept_source(self.policy.source, self.policy.folder) + kept_files(files)
 
@@ -151,7 +168,8 @@ class Study(Framed, Askable[Plan]):
         return self.budget.remaining
 
     def discover(self, *columns: str, epsilon: Epsilon, analyst: str | None = None) -> Discovered:
-        """Discover the keys of columns at (ε, δ). A study makes one discovery; asked again, it is free.
+        """Discover the keys of columns at (ε, δ). A study makes one discovery; asked again, it is
+        free.
 
         Parameters
         ----------
@@ -171,12 +189,14 @@ class Study(Framed, Askable[Plan]):
         return self.discovered
 
     def profile(self, columns: Sequence[str] | None = None, *, epsilon: Epsilon) -> Profile:
-        """Profile columns with noisy histograms, and propose bounds. Asked again about the same data, it is free.
+        """Profile columns with noisy histograms, and propose bounds. Asked again about the same
+        data, it is free.
 
         Parameters
         ----------
         columns : list of text, optional
-            By default all numbers without bounds. The unit's column asks for the number of rows per unit.
+            By default all numbers without bounds. The unit's column asks for the number of rows per
+            unit.
         epsilon : number or text
             The ε to spend, shared equally by the columns.
 
@@ -204,8 +224,9 @@ class Study(Framed, Askable[Plan]):
         text : text
             A SELECT of counts, sums, means and other statistics.
         **terms
-            `epsilon=`, what it may cost, or `within=`, the error that it may have; and optionally `confidence=`,
-            `simultaneous=`, `weights=` by column, and `size=`, the rows of a group for which errors are shown.
+            `epsilon=`, what it may cost, or `within=`, the error that it may have; and optionally
+            `confidence=`, `simultaneous=`, `weights=` by column, and `size=`, the rows of a group
+            for which errors are shown.
 
         Returns
         -------
@@ -216,16 +237,18 @@ class Study(Framed, Askable[Plan]):
         return self._plan(parse(text, self.policy, self.schema), **terms)
 
     def report(self, tables: Mapping[str, str], **terms: Any) -> ReportPlan:
-        """Plan a report: tables that are measured together and agree. No data is read, nothing is spent.
+        """Plan a report: tables that are measured together and agree. No data is read, nothing is
+        spent.
 
         Parameters
         ----------
         tables : dict
             A question in SQL for each name of a table.
         **terms
-            `epsilon=`, the cost of all tables, or `within=`, the error of each number, for all tables or by table; and
-            optionally `weights=` by table, `confidence=`, `simultaneous=`, `size=`, the rows of a group for which
-            errors are shown, `title=`, `integers=True` for integer counts, `rows=`, the name of a synthetic file.
+            `epsilon=`, the cost of all tables, or `within=`, the error of each number, for all
+            tables or by table; and optionally `weights=` by table, `confidence=`, `simultaneous=`,
+            `size=`, the rows of a group for which errors are shown, `title=`, `integers=True` for
+            integer counts, `rows=`, the name of a synthetic file.
 
         Returns
         -------
@@ -238,9 +261,16 @@ class Study(Framed, Askable[Plan]):
         if not isinstance(tables, Mapping):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         refuse_names(tables)
-        refuse_more("the tables of a report", sum(map(len, map(str, tables.values()))), MOST_TEXT, "characters")
+        refuse_more(
+            "the tables of a report",
+            sum(map(len, map(str, tables.values()))),
+            MOST_TEXT,
+            "characters",
+        )
         _ = self.schema  # an error in the data is not the error of a table
-        return report_plan(self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms)
+        return report_plan(
+            self, {name: self._parsed(name, text) for name, text in tables.items()}, **terms
+        )
 
     def _parsed(self, name: str, text: str) -> Query:
         """The question of a table; an error names the table."""
@@ -250,7 +280,9 @@ class Study(Framed, Askable[Plan]):
             raise type(error)(f"{name}: {error}") from None
 
     def card(self) -> Any:
-        """The privacy claim of this study, for publication: `to_json`, `to_yaml`, `to_html`, `save`. It is free."""
+        """The privacy claim of this study, for publication: `to_json`, `to_yaml`, `to_html`,
+        `save`. It is free.
+        """
         return views.card(self)
 
     def close(self) -> None:
@@ -265,18 +297,22 @@ class Study(Framed, Askable[Plan]):
         self.close()
 
     def __reduce__(self) -> str:
-        raise TypeError("a study cannot be copied or pickled: open its study.toml where you need it")
+        raise TypeError(
+            "a study cannot be copied or pickled: open its study.toml where you need it"
+        )
 
     def _repr_html_(self) -> str:
         return views.html(self)
 
     def __repr__(self) -> str:
         policy = self.policy
-        shared = f" · same data as {', '.join(self.siblings)}: releases add up" if self.siblings else ""
+        shared = (
+            f" · same data as {', '.join(self.siblings)}: releases add up" if self.siblings else ""
+        )
         return (
-            f"Study({self.name!r}: {len(policy.columns)} columns declared · ε {float(self.remaining):.4g} of "
-            f"{float(policy.epsilon):.4g} left · {policy.neighbors} · unit {one_line(policy.unit)}{shared}"
-            f"{self.forgetful})"
+            f"Study({self.name!r}: {len(policy.columns)} columns declared · ε"
+            f" {float(self.remaining):.4g} of {float(policy.epsilon):.4g} left · {policy.neighbors}"
+            f" · unit {one_line(policy.unit)}{shared}{self.forgetful})"
         )
 
     @property
@@ -285,7 +321,13 @@ class Study(Framed, Askable[Plan]):
         return " · ledger in memory: it forgets what was spent" if self.forgets else ""
 
     def _plan_of(self, asked: Asked[Plan], terms: PlanTerms) -> Plan:
-        query = build(self.policy, self.schema, where=asked.conditions, by=asked.columns, ask=dict(asked.questions))
+        query = build(
+            self.policy,
+            self.schema,
+            where=asked.conditions,
+            by=asked.columns,
+            ask=dict(asked.questions),
+        )
         return self._plan(query, **terms)
 
     def _plan(
@@ -300,7 +342,9 @@ class Study(Framed, Askable[Plan]):
         size: Any = None,
     ) -> Plan:
         if (epsilon is None) == (within is None):
-            raise InvalidParameter("a plan takes either epsilon, what it may cost, or within, the error it may have")
+            raise InvalidParameter(
+                "a plan takes either epsilon, what it may cost, or within, the error it may have"
+            )
         if not isinstance(simultaneous, bool):
             raise InvalidParameter(f"simultaneous must be True or False, got {quote(simultaneous)}")
         more: dict[str, Any] = {
@@ -320,7 +364,11 @@ class Study(Framed, Askable[Plan]):
         from discreet.release.reports.earlier import reported
 
         report = reported(plan)  # an earlier report that contains the table
-        return plan if report is None else replace(plan, reported=report, cells=report.plan.lines[0].cells)
+        return (
+            plan
+            if report is None
+            else replace(plan, reported=report, cells=report.plan.lines[0].cells)
+        )
 
 
 def open(
@@ -337,17 +385,20 @@ def open(
     path : path
         The policy, such as study.toml.
     ledger : path, address or Ledger, optional
-        A file or a `postgresql://` address. By default, DISCREET_LEDGER in the environment, then `ledger` in the
-        policy, then a file beside it.
+        A file or a `postgresql://` address. By default, DISCREET_LEDGER in the environment, then
+        `ledger` in the policy, then a file beside it.
     anchor : path, optional
-        The anchor of the ledger. By default, DISCREET_ANCHOR, then `anchor` in the policy, then a file beside it.
+        The anchor of the ledger. By default, DISCREET_ANCHOR, then `anchor` in the policy, then a
+        file beside it.
     time_limit : number, optional
-        The most seconds that a question may take at the source. By default, `time_limit` in the policy, then 600.
+        The most seconds that a question may take at the source. By default, `time_limit` in the
+        policy, then 600.
 
     Returns
     -------
     Study
-        To be closed, or used in a `with` statement. Its `repr` names other studies of the same data in the folder.
+        To be closed, or used in a `with` statement. Its `repr` names other studies of the same data
+        in the folder.
 
     Examples
     --------
@@ -360,7 +411,11 @@ def open(
     if time_limit is not None:
         policy = policy.with_time_limit(time_limit)
     declared = {name: getattr(policy, name) for name in ("ledger", "anchor", "study")}
-    place = ledger if isinstance(ledger, Ledger) else place_of(file, declared, ledger=ledger, anchor=anchor)
+    place = (
+        ledger
+        if isinstance(ledger, Ledger)
+        else place_of(file, declared, ledger=ledger, anchor=anchor)
+    )
     study = Study(policy, ledger=place, name=policy.study or file.stem, file=file)
     study.siblings = siblings(file, policy.source)
     return study
@@ -373,7 +428,10 @@ def report(
     anchor: str | PathLike[str] | None = None,
     time_limit: Number | None = None,
 ) -> ReportPlan:
-    """Plan the report that a file declares, with its study and its tables. No data is read, nothing is spent."""
+    """Plan the report that a file declares, with its study and its tables.
+
+    No data is read, nothing is spent.
+    """
     file = ReportFile.load(Path(path))
     study = open(file.study, ledger=ledger, anchor=anchor, time_limit=time_limit)
     try:
@@ -385,6 +443,10 @@ def report(
 
 
 def create(policy: Policy, place: Place) -> bool:
-    """Create a study with its total in a ledger, which is created if there is none; whether it was corrected."""
-    new = place.is_new or (place.is_server and place.anchor is not None and not lexists(place.anchor))
+    """Create a study with its total in a ledger, which is created if there is none; whether it was
+    corrected.
+    """
+    new = place.is_new or (
+        place.is_server and place.anchor is not None and not lexists(place.anchor)
+    )
     return register(policy, place, new=new)

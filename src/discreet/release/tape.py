@@ -1,9 +1,10 @@
 """The draws of a release, stored so that it can be shown again without new draws.
 
-A release is a function of public parameters and of its draws. Inside `taping`, every draw of `release.mechanism` is
-recorded in JSON's types with its *terms*: its scales, steps and rates. From an earlier tape the draws are read instead,
-so the same release is returned and the data is not read again. A draw whose terms differ from those on the tape is
-refused: numbers are only read on the grid on which they were drawn.
+A release is a function of public parameters and of its draws. Inside `taping`, every draw of
+`release.mechanism` is recorded in JSON's types with its *terms*: its scales, steps and rates. From
+an earlier tape the draws are read instead, so the same release is returned and the data is not read
+again. A draw whose terms differ from those on the tape is refused: numbers are only read on the
+grid on which they were drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Tape:
         self._new: list[Any] = []
 
     def next(self, draw: Callable[[], Any], terms: tuple[object, ...]) -> Any:
-        """The next draw: a new draw, which is recorded, or the recorded draw, if it has these terms."""
+        """The next draw: a new draw, which is recorded, or the recorded draw, if it has these
+        terms.
+        """
         arguments = [str(term) for term in terms]
         if self._old is None:
             self._new.append([arguments, draw()])
@@ -61,8 +64,8 @@ def _entries(written: bytes) -> list[Any]:
 
 def _mismatch() -> QueryRefused:
     return QueryRefused(
-        "the answer recorded for this question was drawn on another grid or with other noise, so it cannot be shown; "
-        "ask with another data_version or request_id, which is a new charge"
+        "the answer recorded for this question was drawn on another grid or with other noise, so it"
+        " cannot be shown; ask with another data_version or request_id, which is a new charge"
     )
 
 

@@ -1,21 +1,25 @@
-"""The work of a free plan, computed from its shape before it is done: plans that would take longer are refused.
+"""The work of a free plan, computed from its shape before it is done: plans that would take longer
+are refused.
 
-Work is counted in steps. Every operation has a price, which is about its processor time in microseconds on the machine
-of docs/performance-tables.md, rounded up; `python -m bench plans` measures it.
+Work is counted in steps. Every operation has a price, which is about its processor time in
+microseconds on the machine of docs/performance-tables.md, rounded up; `python -m bench plans`
+measures it.
 
     numbers       each is named, shared, and shown at every ε
     rehearsals    of each design, which draws the noise of an empty group
     totals        each has an exact scale and a slack at every ε
     coefficients  of each total in each number, and its scale in what is written
-    radii, nodes  integrals of the law of combinations of draws: rows of combinations times weights, or times nodes
+    radii, nodes  integrals of the law of combinations of draws: rows of combinations times weights,
+                  or times nodes
     errors        of means: searches for the worst share
     sets          the weights of each measured set of a report in each combination
     cells         of the axes of a report that a combination looks at
     targets, listed   numbers, parts and sets that an allocation looks at
     descents      of an allocation: starts times steps times parts times sets
 
-A question is planned at one ε, at those of a slider (`CURVE`), and where its error is given, at those of a search. The
-tests count these operations while they are done: there are never more than were computed.
+A question is planned at one ε, at those of a slider (`CURVE`), and where its error is given, at
+those of a search. The tests count these operations while they are done: there are never more than
+were computed.
 """
 
 from __future__ import annotations
@@ -27,7 +31,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from discreet.ask.kinds import refused
 from discreet.ask.statistics import moment
 from discreet.release.statistics.families import JointDesign
-from discreet.release.statistics.grouped import MEAN_POINTS, SAMPLE_POINTS, VARIANCE_POINTS, is_sample
+from discreet.release.statistics.grouped import (
+    MEAN_POINTS,
+    SAMPLE_POINTS,
+    VARIANCE_POINTS,
+    is_sample,
+)
 from discreet.release.statistics.moments import MomentDesign
 from discreet.release.statistics.partition import Partition
 from discreet.release.statistics.ranks import QuantileDesign
@@ -40,7 +49,10 @@ Steps: TypeAlias = Counter[str]
 """The steps of each kind of operation."""
 
 MOST = 1_500_000
-"""Steps of a plan: about a second, since prices are rounded up. More would let few clients stop a server."""
+"""Steps of a plan: about a second, since prices are rounded up.
+
+More would let few clients stop a server.
+"""
 
 MOST_ASKED = 400
 """Numbers of a question, before their shares of ε are sought."""
@@ -65,22 +77,31 @@ _FINE = 2**20  # grids of more steps round by nothing: their columns have the sa
 def refuse_much(steps: Steps, whole: str, advice: str) -> None:
     """Refuse a plan that takes too many steps; `whole` says what has them."""
     if steps.total() > MOST:
-        raise refused(f"a plan may take {MOST:,} steps of work, but {whole} needs {steps.total():,} or more: {advice}")
+        raise refused(
+            f"a plan may take {MOST:,} steps of work, but {whole} needs {steps.total():,} or more:"
+            f" {advice}"
+        )
 
 
 def refuse_more(what: str, count: int, most: int, noun: str) -> None:
     """Refuse a list that is too long to be planned."""
     if count > most:
-        raise refused(f"{what} may have at most {most:,} {noun}, but this has {count:,}: ask in two parts")
+        raise refused(
+            f"{what} may have at most {most:,} {noun}, but this has {count:,}: ask in two parts"
+        )
 
 
 def radius(rows: int, weights: int) -> int:
-    """The price of the radii of so many rows of weights; few weights need more nodes of their integrals."""
+    """The price of the radii of so many rows of weights; few weights need more nodes of their
+    integrals.
+    """
     return RADIUS + weights * WEIGHT + rows * max(WEIGHT_OF_ROW * weights, ROW)
 
 
 def integrals(blocks: Sequence[tuple[int, int, int]], weights: int, newton: int) -> Steps:
-    """The same in so many steps of Newton's method, where the blocks of integrals are known (`spread.work`)."""
+    """The same in so many steps of Newton's method, where the blocks of integrals are known
+    (`spread.work`).
+    """
     rows = sum(block[0] for block in blocks)
     nodes = sum(rows * nodes * (NODE + NODE_OF_WEIGHT * large) for rows, nodes, large in blocks)
     return Steps(radii=RADIUS + weights * WEIGHT + rows * ROW, nodes=int(newton * nodes))
@@ -95,7 +116,11 @@ def of_question(shares: Sequence[Share], epsilons: int) -> Steps:
     """The steps of a question at so many ε."""
     numbers = sum(len(share.design.names) for share in shares)
     shared = int(DESCENTS * effort(2 * numbers) * _EXCHANGE) if numbers > 1 else 0
-    steps = Steps(shares=shared, numbers=numbers * (NUMBER + NUMBER_AT * epsilons), rehearsals=REHEARSAL * len(shares))
+    steps = Steps(
+        shares=shared,
+        numbers=numbers * (NUMBER + NUMBER_AT * epsilons),
+        rehearsals=REHEARSAL * len(shares),
+    )
     laws: set[tuple[Any, ...]] = set()
     errors: set[tuple[Any, ...]] = set()
     for share in shares:
@@ -113,12 +138,21 @@ def of_question(shares: Sequence[Share], epsilons: int) -> Steps:
             columns_of = [(design, design.partition(share.terms))]
         else:
             columns_of = []
-            steps["quantiles"] += QUANTILE_AT * epsilons * isinstance(design, QuantileDesign) * len(design.names)
+            steps["quantiles"] += (
+                QUANTILE_AT * epsilons * isinstance(design, QuantileDesign) * len(design.names)
+            )
         for column, partition in columns_of:
             laws.update(_laws(column, partition))
             if any(moment(statistic).base == "mean" for _, statistic in column.wanted):
                 width = column.grid.width
-                errors.add((partition.values, partition.kinds, width if width < _FINE else 0, share.epsilon))
+                errors.add(
+                    (
+                        partition.values,
+                        partition.kinds,
+                        width if width < _FINE else 0,
+                        share.epsilon,
+                    )
+                )
     for _, rows, kinds, *_ in laws:
         price = closed_radius if sum(kind[1] for kind in kinds) <= _FEW else radius
         steps["radii"] += price(rows, len(kinds))
@@ -127,21 +161,28 @@ def of_question(shares: Sequence[Share], epsilons: int) -> Steps:
 
 
 def _laws(column: MomentDesign, partition: Partition) -> Iterator[tuple[Any, ...]]:
-    """The radii that a column needs, each with the number of its rows, the kinds of draws, and what else it is of."""
+    """The radii that a column needs, each with the number of its rows, the kinds of draws, and what
+    else it is of.
+    """
     small = len(partition.scales) <= _FEW
-    means, variances, larger = (points[small] for points in (MEAN_POINTS, VARIANCE_POINTS, SAMPLE_POINTS))
+    means, variances, larger = (
+        points[small] for points in (MEAN_POINTS, VARIANCE_POINTS, SAMPLE_POINTS)
+    )
     for _, statistic in column.wanted:
         match moment(statistic).base:
             case "mean":  # at the level, and at a lower one for the error
                 yield "mean", means, partition.kinds, partition.values, 1
                 yield "mean", means, partition.kinds, partition.values, 2
-            case "variance":  # at the level, and with half of the doubt for the mean and for the variance
+            # at the level, and with half of the doubt for the mean and for the variance
+            case "variance":
                 yield "variance", variances, partition.kinds, 1
                 yield "variance", variances, partition.kinds, 2
                 yield "mean", means, partition.kinds, partition.values, 3
                 if is_sample(statistic):  # larger variances, at both
                     yield "sample", larger, partition.kinds, 1
                     yield "sample", larger, partition.kinds, 2
-            case _:  # in steps of the grid, and in the units of the data, with the rounding of values to either side
+            # in steps of the grid, and in the units of the data, with the rounding of values to
+            # either side
+            case _:
                 for number in range(2 if column.grid.exact else 3):
                     yield "sum", 1, partition.kinds, column.of.lower, column.of.upper, number

@@ -1,10 +1,11 @@
 """Who may ask: tokens, roles and studies.
 
-A token is `discreet_<id>_<secret>`. The id finds its row; the secret is 256 random bits, shown once, of which only the
-SHA-256 is stored. A study is identified by its ledger and its name there (`study_key`), so that a token for one
-`people.toml` does not open another `people.toml`. An analyst spends from an allotment, which the ledger keeps below the
-study's total; a custodian spends from the study itself and sees every entry. A revoked, replaced or expired token is
-refused at once. What was spent under a name stays spent: the ledger records the name, not the token.
+A token is `discreet_<id>_<secret>`. The id finds its row; the secret is 256 random bits, shown
+once, of which only the SHA-256 is stored. A study is identified by its ledger and its name there
+(`study_key`), so that a token for one `people.toml` does not open another `people.toml`. An analyst
+spends from an allotment, which the ledger keeps below the study's total; a custodian spends from
+the study itself and sees every entry. A revoked, replaced or expired token is refused at once. What
+was spent under a name stays spent: the ledger records the name, not the token.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ CREATE TABLE permit (
 ) STRICT;
 """
 
-    def permit(self, name: str, *, role: Role, study: str, expires: str | None = None) -> str | None:
+    def permit(
+        self, name: str, *, role: Role, study: str, expires: str | None = None
+    ) -> str | None:
         """A new token; None if the name already has a token, which now opens this study as well.
 
         `expires` (see `end_of`) is when the token, new or existing, expires.
@@ -87,9 +90,10 @@ CREATE TABLE permit (
             if file.execute(statement, (name, _now())).fetchone() is None:
                 token, identity, secret = _new_token()
                 file.execute(
-                    "INSERT INTO person (name, role, token_id, token_hash, made) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
-                    "(name) DO UPDATE SET token_id = excluded.token_id, token_hash = excluded.token_hash, "
-                    "made = excluded.made, revoked = 0, expires = NULL",
+                    "INSERT INTO person (name, role, token_id, token_hash, made) VALUES (?, ?, ?,"
+                    " ?, ?) ON CONFLICT (name) DO UPDATE SET token_id = excluded.token_id,"
+                    " token_hash = excluded.token_hash, made = excluded.made, revoked = 0, expires"
+                    " = NULL",
                     (name, role, identity, secret, _now()),
                 )
                 # the new token inherits no study from an expired or revoked one
@@ -113,15 +117,19 @@ CREATE TABLE permit (
         require_name(name)
         token, identity, secret = _new_token()
         with self.opened(write=True) as file:
-            row = file.execute("SELECT expires FROM person WHERE name = ? AND revoked = 0", (name,)).fetchone()
+            row = file.execute(
+                "SELECT expires FROM person WHERE name = ? AND revoked = 0", (name,)
+            ).fetchone()
             if row is None:
                 raise InvalidParameter(f"name must have a token that was not revoked, got {name!r}")
             if expires is None and row[0] is not None and row[0] <= _now():
                 raise InvalidParameter(
-                    f"the token of {name!r} has expired, and a new one would expire at once: give --expires"
+                    f"the token of {name!r} has expired, and a new one would expire at once: give"
+                    " --expires"
                 )
             file.execute(
-                "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE name = ?",
+                "UPDATE person SET token_id = ?, token_hash = ?, made = ?, expires = ? WHERE"
+                " name = ?",
                 (identity, secret, _now(), expires or row[0], name),
             )
         return token
@@ -131,12 +139,18 @@ CREATE TABLE permit (
         require_name(name)
         with self.opened(write=True) as file:
             if study is None:
-                changed = file.execute("UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)).rowcount
+                changed = file.execute(
+                    "UPDATE person SET revoked = 1 WHERE name = ? AND revoked = 0", (name,)
+                ).rowcount
             else:
-                changed = file.execute("DELETE FROM permit WHERE name = ? AND study = ?", (name, study)).rowcount
+                changed = file.execute(
+                    "DELETE FROM permit WHERE name = ? AND study = ?", (name, study)
+                ).rowcount
         if not changed:
             where = "" if study is None else " that opens this study"
-            raise InvalidParameter(f"name must have a token in use{where}, got {name!r}; nothing was revoked")
+            raise InvalidParameter(
+                f"name must have a token in use{where}, got {name!r}; nothing was revoked"
+            )
 
     def names(self) -> list[str]:
         """The names with a token in use."""
@@ -145,13 +159,30 @@ CREATE TABLE permit (
     def lines(self) -> list[Line]:
         """All tokens: in use, expired and revoked."""
         with self.opened() as file:
-            people = file.execute("SELECT name, role, revoked, made, expires FROM person ORDER BY name").fetchall()
+            people = file.execute(
+                "SELECT name, role, revoked, made, expires FROM person ORDER BY name"
+            ).fetchall()
             permits = file.execute("SELECT name, study FROM permit ORDER BY study").fetchall()
         lines = []
         for name, role, revoked, created, expires in people:
-            state: Any = "revoked" if revoked else "expired" if expires is not None and expires <= _now() else "in use"
+            state: Any = (
+                "revoked"
+                if revoked
+                else "expired"
+                if expires is not None and expires <= _now()
+                else "in use"
+            )
             studies = tuple(study for owner, study in permits if owner == name)
-            lines.append(Line(name=name, role=role, studies=studies, made=created, expires=expires, state=state))
+            lines.append(
+                Line(
+                    name=name,
+                    role=role,
+                    studies=studies,
+                    made=created,
+                    expires=expires,
+                    state=state,
+                )
+            )
         return lines
 
     def person(self, token: str) -> Person | None:
@@ -164,26 +195,38 @@ CREATE TABLE permit (
                 f"SELECT name, role, token_hash FROM person WHERE token_id = ? AND {_ALIVE}",  # noqa: S608
                 (parts[1], _now()),
             ).fetchone()
-            if not hmac.compare_digest(_hash(parts[2]), _NOBODY if row is None else row[2]) or row is None:
+            if (
+                not hmac.compare_digest(_hash(parts[2]), _NOBODY if row is None else row[2])
+                or row is None
+            ):
                 return None
             studies = file.execute("SELECT study FROM permit WHERE name = ?", (row[0],)).fetchall()
         return Person(name=row[0], role=row[1], studies=frozenset(study for (study,) in studies))
 
 
 def end_of(text: str) -> str:
-    """The time, in UTC, at which a token expires: in 90d or 12h, or at the end of a day such as 2027-01-31."""
+    """The time, in UTC, at which a token expires: in 90d or 12h, or at the end of a day such as
+    2027-01-31.
+    """
     span = re.fullmatch(r"([1-9][0-9]{0,4})([dh])", text, re.ASCII)
     try:
         if span is not None:
-            end = datetime.now(UTC) + int(span[1]) * timedelta(**{{"d": "days", "h": "hours"}[span[2]]: 1})
+            end = datetime.now(UTC) + int(span[1]) * timedelta(
+                **{{"d": "days", "h": "hours"}[span[2]]: 1}
+            )
         else:
-            end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(days=1)
+            end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(
+                days=1
+            )
     except (ValueError, OverflowError):
         raise InvalidParameter(
-            f"expires must be a day such as 2027-01-31, or a time such as 90d or 12h, got {quote(text)}"
+            "expires must be a day such as 2027-01-31, or a time such as 90d or 12h, got"
+            f" {quote(text)}"
         ) from None
     if _text(end) <= _now():
-        raise InvalidParameter(f"expires must be in the future, got {quote(text)}; to end a token now, revoke it")
+        raise InvalidParameter(
+            f"expires must be in the future, got {quote(text)}; to end a token now, revoke it"
+        )
     return _text(end)
 
 
@@ -191,14 +234,17 @@ def require_name(name: str) -> None:
     """Refuse a name that could be misread in an address, a log or a ledger."""
     if not _NAME.fullmatch(name):
         raise InvalidParameter(
-            "name must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-', and not begin with 'discreet.'"
+            "name must be 1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-', and not begin"
+            " with 'discreet.'"
         )
 
 
 def _refuse_other_role(file: Connection, name: str, role: Role) -> None:
     person = file.execute("SELECT role FROM person WHERE name = ?", (name,)).fetchone()
     if person is not None and person[0] != role:
-        raise InvalidParameter(f"{name!r} already has the role {person[0]}; choose another name for another role")
+        raise InvalidParameter(
+            f"{name!r} already has the role {person[0]}; choose another name for another role"
+        )
 
 
 def _new_token() -> tuple[str, str, bytes]:

@@ -1,7 +1,7 @@
 """Answers over HTTP: as JSON and back, and as CSV, Parquet, XLSX and PNG.
 
-An answer is its record, which the ledger keeps, and a view: the columns, what is computed from them, HAVING, ORDER BY
-and LIMIT. From both, a client builds the same `Answer` as the server.
+An answer is its record, which the ledger keeps, and a view: the columns, what is computed from
+them, HAVING, ORDER BY and LIMIT. From both, a client builds the same `Answer` as the server.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ from discreet.serve.schema import json_bytes
 from discreet.show.table_files import write_table
 
 _PLAIN = "Ask for json, csv or parquet"
-_IN_FILES = {  # formats that can only be written to a file, with the most rows and the advice for more
-    "png": ("A figure", 300, f"{_PLAIN}, and draw only some rows."),  # 10,000 rows take minutes and gigabytes
-    "xlsx": ("A spreadsheet", 20_000, f"{_PLAIN}."),  # rows are written one by one, which takes a second
+# formats that can only be written to a file, with the most rows and the advice for more
+_IN_FILES = {
+    # 10,000 rows take minutes and gigabytes
+    "png": ("A figure", 300, f"{_PLAIN}, and draw only some rows."),
+    # rows are written one by one, which takes a second
+    "xlsx": ("A spreadsheet", 20_000, f"{_PLAIN}."),
 }
 _drawing = threading.Lock()  # the renderer draws one figure at a time
-_NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}  # optional packages that a format needs
+# optional packages that a format needs
+_NEEDED = {"png": ("altair", "vl_convert"), "xlsx": ("xlsxwriter",)}
 
 
 def view_json(query: Query) -> dict[str, Any]:
@@ -45,7 +49,8 @@ def view_json(query: Query) -> dict[str, Any]:
         "groups": [
             {
                 "name": group.name,
-                "kind": kind_of(group.of) if group.edges is None else "text",  # the keys of bins are their labels
+                # the keys of bins are their labels
+                "kind": kind_of(group.of) if group.edges is None else "text",
                 "edges": None if group.edges is None else [str(edge) for edge in group.edges],
                 "other": group.other,
             }
@@ -74,7 +79,9 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
-    """An answer as JSON, with everything that a client needs to build it; the record is the ledger's."""
+    """An answer as JSON, with everything that a client needs to build it; the record is the
+    ledger's.
+    """
     record = json_bytes(answer.full_record)
     fields = {
         "id": answer.entry,
@@ -100,17 +107,28 @@ def report_body(report: Report, study: str) -> bytes:
         "sha256": sha256(report.content).hexdigest(),
     }
     tables = [
-        json.dumps(name, ensure_ascii=False).encode() + b":" + answer_body(answer, study, view_json(answer.query))
+        json.dumps(name, ensure_ascii=False).encode()
+        + b":"
+        + answer_body(answer, study, view_json(answer.query))
         for name, answer in report.tables.items()
     ]
-    return json_bytes(fields)[:-1] + b',"tables":{' + b",".join(tables) + b'},"record":' + report.content + b"}"
+    return (
+        json_bytes(fields)[:-1]
+        + b',"tables":{'
+        + b",".join(tables)
+        + b'},"record":'
+        + report.content
+        + b"}"
+    )
 
 
 def content_of(body: bodies.Answer | bodies.Report) -> bytes:
     """The record of a body as bytes, checked against its hash."""
     content = json_bytes(body["record"])
     if sha256(content).hexdigest() != body["sha256"]:
-        raise EngineFailed("the answer was damaged on the network; ask again, at no further cost", spent=True)
+        raise EngineFailed(
+            "the answer was damaged on the network; ask again, at no further cost", spent=True
+        )
     return content
 
 
@@ -139,7 +157,9 @@ def table_bytes(answer: Answer, form: str) -> bytes:
         return sink.getvalue()
     name, most, advice = _IN_FILES[form]
     if len(answer) > most:
-        sentence = f"{name} over HTTP can have at most {most:,} rows, but this answer has {len(answer):,}."
+        sentence = (
+            f"{name} over HTTP can have at most {most:,} rows, but this answer has {len(answer):,}."
+        )
         raise Refusal(406, sentence, advice)
     try:
         with TemporaryDirectory() as folder:
@@ -160,7 +180,10 @@ def _saved(answer: Answer, file: Path) -> Path:
 def _group(view: Mapping[str, Any], keys: list[Any]) -> Group:
     """A group column with what an answer needs: its keys, in their kind."""
     kind, edges, other = view["kind"], view["edges"], view["other"]
-    read: dict[str, Callable[[Any], Any]] = {"number": read_fraction, "date": datetime.fromisoformat}
+    read: dict[str, Callable[[Any], Any]] = {
+        "number": read_fraction,
+        "date": datetime.fromisoformat,
+    }
     named = keys if other is None else keys[:-1]
     return Group(
         name=view["name"],
@@ -190,9 +213,14 @@ def _output(view: Mapping[str, Any]) -> Output:
 
 
 def _test_json(test: Test) -> dict[str, Any]:
-    parts = [_test_json(part) if isinstance(part, Test) else _output_json(part) for part in test.parts]
+    parts = [
+        _test_json(part) if isinstance(part, Test) else _output_json(part) for part in test.parts
+    ]
     return {"sign": test.sign, "parts": parts}
 
 
 def _test(view: Mapping[str, Any]) -> Test:
-    return Test(view["sign"], tuple(_test(part) if "parts" in part else _output(part) for part in view["parts"]))
+    return Test(
+        view["sign"],
+        tuple(_test(part) if "parts" in part else _output(part) for part in view["parts"]),
+    )

@@ -7,9 +7,9 @@
     GET  /openapi.json    this, for programs                  GET  /          the page
     GET  /healthz, /readyz, /metrics                          for operators
 
-Blocking work runs in the threads of its lane. Whatever reads a ledger or a source has a lane for each study, or for the
-studies that a token opens: where one of them hangs, those who may not use it do not wait. No exception leaves the
-application, so no traceback reaches a log.
+Blocking work runs in the threads of its lane. Whatever reads a ledger or a source has a lane for
+each study, or for the studies that a token opens: where one of them hangs, those who may not use it
+do not wait. No exception leaves the application, so no traceback reaches a log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ from discreet.serve.schema import document, json_bytes, read
 from discreet.serve.store import Requests, refuse_full
 
 PAGE = Path(__file__).with_name("page")
-PIECE = 64 * 1024  # bytes that are written to a connection at a time; the next piece waits until most of them are sent
+# bytes that are written to a connection at a time; the next piece waits until most of them are sent
+PIECE = 64 * 1024
 _LONG = 1024 * 1024
 
 _WORDS = {
@@ -101,22 +102,37 @@ def application(
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     METRICS.begin([route.path for route in routes if isinstance(route, Route)])
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys((Refusal, HTTPException, Exception), _on_error))
+    app = Starlette(
+        routes=routes,
+        exception_handlers=dict.fromkeys((Refusal, HTTPException, Exception), _on_error),
+    )
     app.router.redirect_slashes = False  # a redirect would go to the host that the client names
     return Guarded(app, hosts, partial(stop, studies))
 
 
 class Front:
-    def __init__(self, desk: Desk, access: Access, limits: Limits, ready: Readiness, metrics_key: bytes | None) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        access: Access,
+        limits: Limits,
+        ready: Readiness,
+        metrics_key: bytes | None,
+    ) -> None:
         self._desk, self._access, self._limits, self._ready = desk, access, limits, ready
         self._metrics_key = metrics_key
         self._rate = Rate(limits.rate, limits.burst)
         self._releases = Rate(limits.releases_per_day / 86_400, limits.releases_per_day)
         self._checks = anyio.CapacityLimiter(_SHORT_THREADS)
-        self._door = anyio.CapacityLimiter(_SHORT_THREADS)  # for tokens, whose file another process may hold
+        # for tokens, whose file another process may hold
+        self._door = anyio.CapacityLimiter(_SHORT_THREADS)
         self._asking, self._spending = Standing(limits.at_once), Standing(limits.at_once)
         # no ledger is read in these three: the metrics wait for it in threads of their own
-        self._bodies, self._metrics, self._drawings = self._lane(_SHORT_THREADS), self._lane(1), self._lane(1)
+        self._bodies, self._metrics, self._drawings = (
+            self._lane(_SHORT_THREADS),
+            self._lane(1),
+            self._lane(1),
+        )
         self._plans_of, self._releases_of = self._lanes(limits.threads), self._lanes(limits.threads)
         self._lists_of, self._views_of = self._lanes(_SHORT_THREADS), self._lanes(limits.threads)
 
@@ -124,31 +140,43 @@ class Front:
         return Lane(threads, self._limits.at_once)
 
     def _lanes(self, threads: int) -> defaultdict[str | frozenset[str] | None, Lane]:
-        """A lane for each study, or for each set of studies that tokens open; both are known to the custodian."""
+        """A lane for each study, or for each set of studies that tokens open; both are known to the
+        custodian.
+        """
         return defaultdict(partial(self._lane, threads))
 
     async def page(self, _: Request) -> Response:
         return FileResponse(PAGE / "index.html")
 
     async def statistics(self, _: Request) -> Response:
-        offers = [{**row.menu._asdict(), "sql": row.form} for row in STATISTICS.values() if row.menu]
+        offers = [
+            {**row.menu._asdict(), "sql": row.form} for row in STATISTICS.values() if row.menu
+        ]
         values = {"STATISTICS": offers, "FORMATS": offered_formats()}
-        script = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in values.items())
+        script = "".join(
+            f"export const {name} = {json.dumps(value)};\n" for name, value in values.items()
+        )
         return Response(script, media_type="text/javascript")
 
     async def health(self, _: Request) -> Response:
         return response_of(json_bytes({"status": "ok"}))
 
     async def ready(self, request: Request) -> Response:
-        """Whether everything works that an answer needs; of what does not, the kind, and to nobody its name."""
+        """Whether everything works that an answer needs; of what does not, the kind, and to nobody
+        its name.
+        """
         failed = await anyio.to_thread.run_sync(self._ready, limiter=self._checks)
         if not failed:
             return await self.health(request)
-        return Response(json_bytes({"status": "failing", "failed": failed}), 503, media_type="application/json")
+        return Response(
+            json_bytes({"status": "failing", "failed": failed}), 503, media_type="application/json"
+        )
 
     async def metrics(self, request: Request) -> Response:
         """The metrics: of all studies for the metrics key, which gives access to nothing else."""
-        is_monitor = self._metrics_key is not None and hmac.compare_digest(hashed(_bearer(request)), self._metrics_key)
+        is_monitor = self._metrics_key is not None and hmac.compare_digest(
+            hashed(_bearer(request)), self._metrics_key
+        )
         person = None if is_monitor else await self._person(request)
         if is_monitor:
             self._admit(request, MONITOR, self._asking)
@@ -172,18 +200,32 @@ class Front:
         _allow_parameters(request, {"study"})
         study = request.query_params.get("study")
         lane = self._lists_of[person.studies]
-        return await self._in_thread(request, lane, lambda: json_bytes(self._desk.entries(person, study)))
+        return await self._in_thread(
+            request, lane, lambda: json_bytes(self._desk.entries(person, study))
+        )
 
     def question(
-        self, path: str, kind: type[Question], answer: Callable[[Person, Question], bytes], *, spends: bool = False
+        self,
+        path: str,
+        kind: type[Question],
+        answer: Callable[[Person, Question], bytes],
+        *,
+        spends: bool = False,
     ) -> Route:
-        """The route for bodies of a kind; every response, also a refusal, is sent at a multiple of the quantum."""
+        """The route for bodies of a kind; every response, also a refusal, is sent at a multiple of
+        the quantum.
+        """
 
         async def respond(request: Request) -> Response:
             person = await (self._releasing if spends else self._person)(request)
             _allow_parameters(request, set())
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-                raise Refusal(415, "The content type must be application/json.", "Send the question as JSON.")
+            if (
+                request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                != "application/json"
+            ):
+                raise Refusal(
+                    415, "The content type must be application/json.", "Send the question as JSON."
+                )
             body = await read_body(request)
 
             arrival = time.monotonic()
@@ -191,9 +233,11 @@ class Front:
                 asked = await self._bodies.run(person.name, lambda: read(body, kind))
                 study: str = asked["study"]  # type: ignore[index] # every kind of body has a study
                 lanes = self._releases_of if spends else self._plans_of
-                lane = lanes[study if study in self._desk.names_of(person) else None]  # others are refused at once
+                # others are refused at once
+                lane = lanes[study if study in self._desk.names_of(person) else None]
 
-                def work() -> bytes:  # the token may have ended while the body came, or while others had their turn
+                # the token may have ended while the body came, or while others had their turn
+                def work() -> bytes:
                     return answer(self._owned(request), asked)
 
                 response = await self._in_thread(request, lane, work)
@@ -210,26 +254,34 @@ class Front:
         return Route(path, respond, methods=["POST"])
 
     async def released(self, request: Request) -> Response:
-        return await self._formatted(request, lambda person: self._desk.answer(person, request.path_params["id"]))
+        return await self._formatted(
+            request, lambda person: self._desk.answer(person, request.path_params["id"])
+        )
 
     async def reported(self, request: Request) -> Response:
         person = await self._person(request)
         _allow_parameters(request, set())
         identity = request.path_params["id"]
         lane = self._views_of[person.studies]
-        return await self._in_thread(request, lane, lambda: report_body(*self._desk.reported(person, identity)))
+        return await self._in_thread(
+            request, lane, lambda: report_body(*self._desk.reported(person, identity))
+        )
 
     async def table(self, request: Request) -> Response:
         def find(person: Person) -> tuple[Answer, str, dict[str, Any]]:
             report, study = self._desk.reported(person, request.path_params["id"])
             answer = report.tables.get(request.path_params["table"])
             if answer is None:
-                raise Refusal(404, "The report has no such table.", "GET /reports/{id} has all tables.")
+                raise Refusal(
+                    404, "The report has no such table.", "GET /reports/{id} has all tables."
+                )
             return answer, study, view_json(answer.query)
 
         return await self._formatted(request, find)
 
-    async def _formatted(self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]) -> Response:
+    async def _formatted(
+        self, request: Request, find: Callable[[Person], tuple[Answer, str, Any]]
+    ) -> Response:
         """A released answer with its study and view, in the format that the client prefers."""
         person, form = await self._person(request), _format(request)
         lane = self._views_of[person.studies]
@@ -242,7 +294,9 @@ class Front:
             return await self._in_thread(request, lane, work, FORMATS[form])
         async with lane.turn(person.name):  # who draws for everybody waits for no ledger
             answer, *_ = await lane.run(person.name, partial(find, person))
-        return await self._in_thread(request, self._drawings, partial(table_bytes, answer, form), FORMATS[form])
+        return await self._in_thread(
+            request, self._drawings, partial(table_bytes, answer, form), FORMATS[form]
+        )
 
     async def _person(self, request: Request, standing: Standing | None = None) -> Person:
         """The owner of the token; the request counts against their limits until its answer is sent."""
@@ -254,12 +308,15 @@ class Front:
         """The owner of the token, from its file."""
         person = self._access.person(_bearer(request))
         if person is None and "authorization" not in request.headers:
-            raise Refusal(401, "A token is needed.", "Send the header Authorization: Bearer <your token>.")
+            raise Refusal(
+                401, "A token is needed.", "Send the header Authorization: Bearer <your token>."
+            )
         if person is None:
             raise Refusal(
                 401,
                 "The token is mistyped, unknown, expired or revoked, or was replaced.",
-                "Send the header Authorization: Bearer <your token>, or ask the custodian for a new token.",
+                "Send the header Authorization: Bearer <your token>, or ask the custodian for a new"
+                " token.",
             )
         return person
 
@@ -267,7 +324,9 @@ class Front:
         """Count a request against the limits of this name, or refuse it."""
         request.scope["discreet.name"] = name
         if not self._rate.take(name):
-            raise Refusal(429, "Too many requests.", "Wait a second, then ask again; nothing was spent.")
+            raise Refusal(
+                429, "Too many requests.", "Wait a second, then ask again; nothing was spent."
+            )
         request.scope["discreet.exit"].enter_context(standing.of(name))
 
     async def _releasing(self, request: Request) -> Person:
@@ -287,7 +346,9 @@ class Front:
         work: Callable[[], bytes],
         media_type: str = "application/json",
     ) -> Response:
-        """The result of blocking work, run in a thread of a lane in the person's turn, which lasts until it is sent."""
+        """The result of blocking work, run in a thread of a lane in the person's turn, which lasts
+        until it is sent.
+        """
         name = request.scope["discreet.name"]
         await request.scope["discreet.exit"].enter_async_context(lane.turn(name))
         return await lane.run(name, lambda: response_of(work(), media_type))
@@ -301,7 +362,9 @@ def _bearer(request: Request) -> str:
 
 async def _on_error(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        return refusal_response(Refusal(error.status_code, *_WORDS.get(error.status_code, _OTHER)), error.headers)
+        return refusal_response(
+            Refusal(error.status_code, *_WORDS.get(error.status_code, _OTHER)), error.headers
+        )
     return refusal_response(error if isinstance(error, Refusal) else FAILURE)
 
 
@@ -311,7 +374,9 @@ def _allow_parameters(request: Request, allowed: set[str]) -> None:
     if not set(names) <= allowed or len(names) != len(set(names)):
         names_allowed = ", ".join(sorted(allowed)) or "none"
         raise Refusal(
-            400, f"The address may have only these parameters, once each: {names_allowed}.", "Leave the others out."
+            400,
+            f"The address may have only these parameters, once each: {names_allowed}.",
+            "Leave the others out.",
         )
 
 
@@ -332,7 +397,9 @@ def _format(request: Request) -> str:
             media, weight = FORMATS["json"], weight - 1e-6  # named formats come first
         accepted += [(weight, names[media])] if media in names and weight > 0 else []
     if not accepted:
-        raise Refusal(406, f"An answer is available as {', '.join(FORMATS.values())}.", "Accept one of them.")
+        raise Refusal(
+            406, f"An answer is available as {', '.join(FORMATS.values())}.", "Accept one of them."
+        )
     return max(accepted, key=lambda pair: pair[0])[1]
 
 
@@ -349,12 +416,18 @@ class StoredResponse(Response):
     def __init__(self, body: bytes, media_type: str) -> None:
         super().__init__(media_type=media_type)
         self.headers["content-length"] = str(len(body))
-        self._file = TemporaryFile()  # noqa: SIM115 - closed after it is sent
+        self._file = TemporaryFile()  # noqa: SIM115
         self._file.write(body)
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         with self._file as file:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": self.status_code,
+                    "headers": self.raw_headers,
+                }
+            )
             file.seek(0)
             while piece := file.read(PIECE):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -362,4 +435,8 @@ class StoredResponse(Response):
 
 
 def response_of(body: bytes, media_type: str = "application/json") -> Response:
-    return StoredResponse(body, media_type) if len(body) > _LONG else Response(body, media_type=media_type)
+    return (
+        StoredResponse(body, media_type)
+        if len(body) > _LONG
+        else Response(body, media_type=media_type)
+    )

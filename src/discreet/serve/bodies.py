@@ -1,8 +1,9 @@
 """The bodies of HTTP, described once.
 
-`schema` checks requests against these types and writes OpenAPI from them; the desk and the client use them as types. A
-body is the JSON itself, as a `TypedDict`. In `Annotated`, a text describes the field for a refusal, and `Words` are
-further keywords of JSON Schema. Exact numbers are texts; in a question they may also be JSON numbers.
+`schema` checks requests against these types and writes OpenAPI from them; the desk and the client
+use them as types. A body is the JSON itself, as a `TypedDict`. In `Annotated`, a text describes the
+field for a refusal, and `Words` are further keywords of JSON Schema. Exact numbers are texts; in a
+question they may also be JSON numbers.
 """
 
 from __future__ import annotations
@@ -15,11 +16,22 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 from discreet.ask.statistics import STATISTICS
 from discreet.ask.statistics import Question as PythonQuestion
 from discreet.serve.refusals import Refusal as HttpRefusal
-from discreet.show.json import Exact, MeasuredSet, PlanJson, PlanLine, ReportLineJson, ReportPlanJson, Words
+from discreet.show.json import (
+    Exact,
+    MeasuredSet,
+    PlanJson,
+    PlanLine,
+    ReportLineJson,
+    ReportPlanJson,
+    Words,
+)
 
-REQUEST_ID = "[A-Za-z0-9._-]{1,40}"  # the ledger accepts it after the longest name and the prefix of a report
+# the ledger accepts it after the longest name and the prefix of a report
+REQUEST_ID = "[A-Za-z0-9._-]{1,40}"
 _REQUEST = "1 to 40 of the characters A–Z, a–z, 0–9, '.', '_' and '-'"
-KINDS: dict[str, type[Any]] = {row.question.__name__: row.question for row in STATISTICS.values() if row.question}
+KINDS: dict[str, type[Any]] = {
+    row.question.__name__: row.question for row in STATISTICS.values() if row.question
+}
 FORMATS = {  # of an answer
     "json": "application/json",
     "csv": "text/csv",
@@ -30,7 +42,9 @@ FORMATS = {  # of an answer
 
 NUMBER_LENGTH = 60  # characters of a number that is a text
 Number: TypeAlias = Annotated[
-    int | str | Decimal, 'a number such as 0.1, "0.1" or "1/3"', Words({"$ref": "#/components/schemas/Number"})
+    int | str | Decimal,
+    'a number such as 0.1, "0.1" or "1/3"',
+    Words({"$ref": "#/components/schemas/Number"}),
 ]
 NUMBER = {
     "oneOf": [{"type": "number"}, {"type": "string", "maxLength": NUMBER_LENGTH}],
@@ -43,7 +57,9 @@ class Ask(TypedDict):
 
     kind: Annotated[str, f"one of {', '.join(KINDS)}", Words(enum=list(KINDS))]
     of: NotRequired[Annotated[str | None, "an expression, as a text"]]
-    share: NotRequired[Annotated[Number | list[Number], "a number such as 0.25, or a list of such numbers"]]
+    share: NotRequired[
+        Annotated[Number | list[Number], "a number such as 0.25, or a list of such numbers"]
+    ]
     sample: NotRequired[Annotated[bool, "true or false"]]
     bins: NotRequired[Annotated[list[Number] | None, "a list of numbers"]]
 
@@ -56,15 +72,23 @@ class Question(TypedDict):
     where: NotRequired[Annotated[list[str], "a list of conditions"]]
     by: NotRequired[Annotated[list[str], "a list of columns"]]
     ask: NotRequired[
-        Annotated[dict[str, Ask], 'an object such as {"people": {"kind": "Count"}}', Words(minProperties=1)]
+        Annotated[
+            dict[str, Ask],
+            'an object such as {"people": {"kind": "Count"}}',
+            Words(minProperties=1),
+        ]
     ]
     epsilon: NotRequired[Number]
     within: NotRequired[
-        Annotated[Number | dict[str, Number], 'a number such as 0.5, or an object such as {"people": 50}']
+        Annotated[
+            Number | dict[str, Number], 'a number such as 0.5, or an object such as {"people": 50}'
+        ]
     ]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
-    size: NotRequired[Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]]
+    size: NotRequired[
+        Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]
+    ]
     weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"people": 2}']]
 
 
@@ -79,15 +103,22 @@ class ReportQuestion(TypedDict):
 
     study: Annotated[str, "the name of a study"]
     tables: Annotated[
-        dict[str, str], 'an object such as {"by_county": "SELECT county, count(*) …"}', Words(minProperties=1)
+        dict[str, str],
+        'an object such as {"by_county": "SELECT county, count(*) …"}',
+        Words(minProperties=1),
     ]
     epsilon: NotRequired[Number]
     within: NotRequired[
-        Annotated[Number | dict[str, Number], 'a number such as 50, or an object such as {"by_county": 50}']
+        Annotated[
+            Number | dict[str, Number],
+            'a number such as 50, or an object such as {"by_county": 50}',
+        ]
     ]
     confidence: NotRequired[Number]
     simultaneous: NotRequired[Annotated[bool, "true or false"]]
-    size: NotRequired[Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]]
+    size: NotRequired[
+        Annotated[int, "a whole number from 1 to 10^18", Words(minimum=1, maximum=10**18)]
+    ]
     weights: NotRequired[Annotated[dict[str, Number], 'an object such as {"by_county": 2}']]
     title: NotRequired[Annotated[str, "a text"]]
     integers: NotRequired[Annotated[bool, "true or false"]]
@@ -152,7 +183,9 @@ class Study(TypedDict):
     max_groups: int | None
     neighbors: Literal["change-one", "add-remove"]
     delta: Exact | None
-    discovers: Annotated[bool, Words(description="whether its one discovery is still to be made and allowed here")]
+    discovers: Annotated[
+        bool, Words(description="whether its one discovery is still to be made and allowed here")
+    ]
     total: Exact
     remaining: Exact
     allotment: Exact | None
@@ -228,8 +261,13 @@ class DiscoveryPlan(TypedDict):
     cost: Exact
     delta: Exact
     meaning: str
-    always_from: Annotated[int, Words(description="number of units from which a key is always shown")]
-    half_from: Annotated[int, Words(description="number of units from which a key is shown at least half of the time")]
+    always_from: Annotated[
+        int, Words(description="number of units from which a key is always shown")
+    ]
+    half_from: Annotated[
+        int,
+        Words(description="number of units from which a key is shown at least half of the time"),
+    ]
     asked_before: bool
     remaining: Exact
 
@@ -278,7 +316,10 @@ def question_json(question: PythonQuestion) -> dict[str, Any]:
     >>> question_json(KINDS["Mean"]("age"))
     {'kind': 'Mean', 'of': 'age'}
     """
-    return {"kind": type(question).__name__, **{name: exact_json(value) for name, value in asdict(question).items()}}
+    return {
+        "kind": type(question).__name__,
+        **{name: exact_json(value) for name, value in asdict(question).items()},
+    }
 
 
 def question_of(content: Ask) -> PythonQuestion:
@@ -288,12 +329,16 @@ def question_of(content: Ask) -> PythonQuestion:
     names = {field.name for field in fields(kind)}
     if not set(terms) <= names:
         raise HttpRefusal(
-            400, f"{kind.__name__} takes only {', '.join(sorted(names)) or 'no fields'}.", "Nothing was spent."
+            400,
+            f"{kind.__name__} takes only {', '.join(sorted(names)) or 'no fields'}.",
+            "Nothing was spent.",
         )
     try:
         question: PythonQuestion = kind(**terms)
     except TypeError:
-        raise HttpRefusal(400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent.") from None
+        raise HttpRefusal(
+            400, f"{kind.__name__} needs {', '.join(names)}.", "Nothing was spent."
+        ) from None
     return question
 
 

@@ -4,8 +4,8 @@
     plan = remote.sql("SELECT count(*) FROM visits WHERE age >= 65", epsilon="0.1")
     answer = plan.release()
 
-The server computes a plan. An answer is built from the record in the server's ledger. A release that is lost on the
-network is asked for again under the same id, so it is charged once.
+The server computes a plan. An answer is built from the record in the server's ledger. A release
+that is lost on the network is asked for again under the same id, so it is charged once.
 """
 
 from __future__ import annotations
@@ -64,19 +64,25 @@ _PART = 2**16  # bytes of an answer that are unpacked at a time
 _LARGEST = 2**28  # bytes of an answer: twenty times those of 100,000 numbers with their intervals
 
 
-def connect(url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None) -> Remote:
+def connect(
+    url: str, token: str, *, study: str | None = None, verify: str | PathLike[str] | None = None
+) -> Remote:
     """A study on a server; its name is needed if the token opens several.
 
-    `verify` is a file of certificates (PEM) to trust instead of those of this machine, for a server whose
-    certificate the custodian has issued.
+    `verify` is a file of certificates (PEM) to trust instead of those of this machine, for a server
+    whose certificate the custodian has issued.
     """
     server = Server(url, token, verify)
     try:
         names = [entry["name"] for entry in server.get("/studies", bodies.Studies)["studies"]]
         if study is None and len(names) != 1:
-            raise InvalidParameter(f"study must be named, since the token opens {', '.join(names) or 'none'}")
+            raise InvalidParameter(
+                f"study must be named, since the token opens {', '.join(names) or 'none'}"
+            )
         if study is not None and study not in names:
-            raise InvalidParameter(f"study must be one of {', '.join(names) or 'none'}, got {study!r}")
+            raise InvalidParameter(
+                f"study must be one of {', '.join(names) or 'none'}, got {study!r}"
+            )
     except BaseException:
         server.close()
         raise
@@ -90,15 +96,21 @@ class Server:
         self.address = _address(url)
         trusted = _trusted(verify)
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise InvalidParameter("token must be ASCII without spaces: copy it again as the custodian gave it")
+            raise InvalidParameter(
+                "token must be ASCII without spaces: copy it again as the custodian gave it"
+            )
         try:
             import httpx
         except ImportError:
-            raise InvalidParameter("connect needs httpx; run: pip install 'discreet[serve]'") from None
+            raise InvalidParameter(
+                "connect needs httpx; run: pip install 'discreet[serve]'"
+            ) from None
         headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         with suppress(httpx.InvalidURL, ValueError):
             more: dict[str, Any] = {} if trusted is None else {"verify": trusted}
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False, **more)
+            self._client = httpx.Client(
+                base_url=url, headers=headers, timeout=_PATIENCE, trust_env=False, **more
+            )
             return
         raise _no_address()
 
@@ -113,7 +125,9 @@ class Server:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Within the block a body is read, whose parts may be anything: what does not fit is an `EngineFailed`."""
+        """Within the block a body is read, whose parts may be anything: what does not fit is an
+        `EngineFailed`.
+        """
         try:
             yield
             return
@@ -121,7 +135,7 @@ class Server:
             pass
         except DiscreetError:
             raise
-        except Exception:  # noqa: S110 - a part of another type or with another name may fail in any way
+        except Exception:  # noqa: S110
             pass
         raise self._foreign()
 
@@ -136,11 +150,14 @@ class Server:
             body += part
             if len(body) > _LARGEST:
                 raise EngineFailed(
-                    f"the server at {self.address} sent more than {_LARGEST:,} bytes; ask for less", spent=None
+                    f"the server at {self.address} sent more than {_LARGEST:,} bytes; ask for less",
+                    spent=None,
                 )
         return bytes(body)
 
-    def _reply(self, ask: Callable[[], AbstractContextManager[httpx.Response]], kind: type[Body]) -> Body:
+    def _reply(
+        self, ask: Callable[[], AbstractContextManager[httpx.Response]], kind: type[Body]
+    ) -> Body:
         import httpx
 
         for attempt in range(_TRIES):
@@ -153,7 +170,8 @@ class Server:
                 if attempt == _TRIES - 1:
                     name = type(failure).__name__
                     raise EngineFailed(
-                        f"the server at {self.address} did not answer ({name}); ask again with the same request_id",
+                        f"the server at {self.address} did not answer ({name}); ask again with the"
+                        " same request_id",
                         spent=None,
                         code=name,
                     ) from None
@@ -161,16 +179,29 @@ class Server:
         try:
             content = read_json(body)
         except Unreadable:
-            content = {"error": f"the server answered with status {status} and no JSON", "advice": ""}
+            content = {
+                "error": f"the server answered with status {status} and no JSON",
+                "advice": "",
+            }
         if status == 401:
-            raise InvalidParameter("the token is unknown, expired or revoked; ask the custodian for a new token")
+            raise InvalidParameter(
+                "the token is unknown, expired or revoked; ask the custodian for a new token"
+            )
         if status == 200 and fits(kind, content):
             return content  # type: ignore[no-any-return]
         if not fits(bodies.Refusal, content):
             raise self._foreign(status)
-        words = content["error"] if status in _OWN_WORDS else f"{content['error']} {content['advice']}".strip()
+        words = (
+            content["error"]
+            if status in _OWN_WORDS
+            else f"{content['error']} {content['advice']}".strip()
+        )
         error = _ERRORS.get(status, InvalidParameter)
-        raise EngineFailed(words, spent=None, code=f"HTTP {status}") if error is EngineFailed else error(words)
+        raise (
+            EngineFailed(words, spent=None, code=f"HTTP {status}")
+            if error is EngineFailed
+            else error(words)
+        )
 
 
 class Remote(Askable["RemotePlan"]):
@@ -205,11 +236,17 @@ class Remote(Askable["RemotePlan"]):
         with self._server.reading():
             lines = [_report_line(line) for line in body["lines"]]
             fields = _fields(body, ("title", "simultaneous", "integers"), ("epsilon", "confidence"))
-        return RemoteReportPlan(server=self._server, question=question, body=body, lines=lines, **fields)
+        return RemoteReportPlan(
+            server=self._server, question=question, body=body, lines=lines, **fields
+        )
 
     def discover(self, *columns: str, epsilon: Any) -> Discovered:
         """Discover the keys of these columns, as `Study.discover` does, if the server allows it."""
-        question = {"study": self.name, "columns": list(columns), "epsilon": bodies.exact_json(epsilon)}
+        question = {
+            "study": self.name,
+            "columns": list(columns),
+            "epsilon": bodies.exact_json(epsilon),
+        }
         body = self._server.post("/discover", question, bodies.Discovery)
         with self._server.reading():
             keys = {column: tuple(names) for column, names in body["keys"].items()}
@@ -248,13 +285,15 @@ class Remote(Askable["RemotePlan"]):
             total = as_float(read_fraction(study["allotment"])) if study["allotment"] else total
         whole = f"{'your ' if study['allotment'] else ''}{total:.4g}"
         return (
-            f"Remote({self.name!r}: {len(study['columns'])} columns declared · ε {left:.4g} of {whole} left · "
-            f"{study['neighbors']} · unit {one_line(study['unit'])})"
+            f"Remote({self.name!r}: {len(study['columns'])} columns declared · ε {left:.4g} of"
+            f" {whole} left · {study['neighbors']} · unit {one_line(study['unit'])})"
         )
 
     def _plan_of(self, draft: Asked[RemotePlan], terms: Mapping[str, Any]) -> RemotePlan:
         ask = {name: bodies.question_json(question) for name, question in draft.questions}
-        return self._plan({"ask": ask, "where": list(draft.conditions), "by": list(draft.columns)}, terms)
+        return self._plan(
+            {"ask": ask, "where": list(draft.conditions), "by": list(draft.columns)}, terms
+        )
 
     def _plan(self, question: Mapping[str, Any], terms: Mapping[str, Any]) -> RemotePlan:
         request = {"study": self.name, **question, **_given(terms)}
@@ -289,7 +328,10 @@ class RemotePlan:
 
     def release(self, *, request_id: str | None = None) -> Answer:
         """Spend ε and get the answer; the same question again gives the recorded answer, free."""
-        request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
+        request = {
+            **self.question,
+            "request_id": new_request_id() if request_id is None else request_id,
+        }
         body = self.server.post("/release", request, bodies.Answer)
         with self.server.reading():
             return answer_of(body)
@@ -314,7 +356,10 @@ class RemoteReportPlan:
 
     def release(self, *, request_id: str | None = None) -> RemoteReport:
         """Spend ε once and get all tables; the same report again gives the recorded tables, free."""
-        request = {**self.question, "request_id": new_request_id() if request_id is None else request_id}
+        request = {
+            **self.question,
+            "request_id": new_request_id() if request_id is None else request_id,
+        }
         body = self.server.post("/report", request, bodies.Report)
         with self.server.reading():
             return _report_of(body)
@@ -345,7 +390,9 @@ class RemoteReport:
         return len(self.tables)
 
     def __repr__(self) -> str:
-        return report_text(self.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"])
+        return report_text(
+            self.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"]
+        )
 
 
 def _report_of(body: bodies.Report) -> RemoteReport:
@@ -368,16 +415,25 @@ def _given(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 def _line(line: Mapping[str, Any]) -> Line:
     fields = _fields(line, ("name", "sized"), ("sensitivity", "scale", "step"))
-    return Line(error=(line["within"], line["reach"]), draws=tuple(map(read_fraction, line["noise"])), **fields)
+    return Line(
+        error=(line["within"], line["reach"]),
+        draws=tuple(map(read_fraction, line["noise"])),
+        **fields,
+    )
 
 
 def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) -> dict[str, Any]:
     """Some fields of a body unchanged, and others as exact numbers."""
-    return {**{name: body[name] for name in same}, **{name: read_fraction(body[name]) for name in exact}}
+    return {
+        **{name: body[name] for name in same},
+        **{name: read_fraction(body[name]) for name in exact},
+    }
 
 
 def _address(url: str) -> str:
-    """The scheme and the host of an address, without secrets; refused if a token would be sent unencrypted."""
+    """The scheme and the host of an address, without secrets; refused if a token would be sent
+    unencrypted.
+    """
     host = None
     with suppress(ValueError, AttributeError):
         parts = urlsplit(url)
@@ -386,33 +442,44 @@ def _address(url: str) -> str:
         raise _no_address()
     if parts.scheme != "https" and (parts.scheme != "http" or not is_local(host)):
         raise InvalidParameter(
-            f"url must begin with https:// unless it is this machine, got {quote(f'{parts.scheme}://{host}')}"
+            "url must begin with https:// unless it is this machine, got"
+            f" {quote(f'{parts.scheme}://{host}')}"
         )
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _trusted(verify: object) -> ssl.SSLContext | None:
-    """The certificates to trust. There is no way to trust all, since the token would go to anyone who answers."""
+    """The certificates to trust.
+
+    There is no way to trust all, since the token would go to anyone who answers.
+    """
     if verify is None:
         return None
     if not isinstance(verify, str | PathLike):
-        raise InvalidParameter(f'verify must be a file of certificates, as in verify="ca.pem", got {quote(verify)}')
+        raise InvalidParameter(
+            f'verify must be a file of certificates, as in verify="ca.pem", got {quote(verify)}'
+        )
     try:
         return ssl.create_default_context(cafile=verify)
     except (OSError, ValueError):  # ssl.SSLError is an OSError
         name = os.path.basename(verify)
-        raise InvalidParameter(f"verify must be a file of certificates (PEM), got {quote(name)}") from None
+        raise InvalidParameter(
+            f"verify must be a file of certificates (PEM), got {quote(name)}"
+        ) from None
 
 
 def _refuse_untrusted(address: str, failure: BaseException) -> None:
-    """Refuse a server whose certificate is not trusted, however the libraries have wrapped the error."""
+    """Refuse a server whose certificate is not trusted, however the libraries have wrapped the
+    error.
+    """
     cause: BaseException | None = failure
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__
     if cause is not None:
         raise InvalidParameter(
-            f"the certificate of {address} is not trusted ({cause.verify_message.rstrip('.')}): nothing was sent; if "
-            'the custodian has issued it, ask for its file, and connect with verify="ca.pem"'
+            f"the certificate of {address} is not trusted ({cause.verify_message.rstrip('.')}):"
+            " nothing was sent; if the custodian has issued it, ask for its file, and connect with"
+            ' verify="ca.pem"'
         ) from None
 
 

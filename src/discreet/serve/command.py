@@ -45,73 +45,117 @@ app = typer.Typer(
 _FILE: dict[str, Any] = {"exists": True, "dir_okay": False}
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner.")]
 _Access = Annotated[
-    Path | None, typer.Option(help="File of tokens; default: discreet.access beside the study.", dir_okay=False)
+    Path | None,
+    typer.Option(help="File of tokens; default: discreet.access beside the study.", dir_okay=False),
 ]
 _Ledger = Annotated[
-    str | None, typer.Option("--ledger", help="Another ledger: a file or postgresql://…; default: DISCREET_LEDGER.")
+    str | None,
+    typer.Option(
+        "--ledger", help="Another ledger: a file or postgresql://…; default: DISCREET_LEDGER."
+    ),
 ]
 _Anchor = Annotated[
-    str | None, typer.Option(help="Anchor of the ledger, a file on this machine; default: DISCREET_ANCHOR.")
+    str | None,
+    typer.Option(help="Anchor of the ledger, a file on this machine; default: DISCREET_ANCHOR."),
 ]
 _Tokens = Annotated[Path, typer.Option("--access", help="File of tokens.", dir_okay=False)]
-_Expires = Annotated[str | None, typer.Option(help="When the token expires: in 90d or 12h, or after 2027-01-31.")]
-# Seconds after which a thread gives way to another: Python's own 5 ms are longer than a plan takes, and a plan passes
-# from thread to thread several times while a report is planned beside it.
+_Expires = Annotated[
+    str | None, typer.Option(help="When the token expires: in 90d or 12h, or after 2027-01-31.")
+]
+# Seconds after which a thread gives way to another: Python's own 5 ms are longer than a plan takes,
+# and a plan passes from thread to thread several times while a report is planned beside it.
 _SLICE = 0.0005
 _ONCE = "This token is shown once; only its hash is stored:"
 
 
 def _require_extra() -> None:
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InvalidParameter("discreet serve needs more packages; run: pip install 'discreet[serve]'")
+        raise InvalidParameter(
+            "discreet serve needs more packages; run: pip install 'discreet[serve]'"
+        )
 
 
 @app.command()
 def run(
     studies: Annotated[
-        list[Path], typer.Argument(metavar="STUDY...", help="The policies, such as study.toml.", **_FILE)
+        list[Path],
+        typer.Argument(metavar="STUDY...", help="The policies, such as study.toml.", **_FILE),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
-    certfile: Annotated[Path | None, typer.Option(help="TLS certificate with its chain (PEM).", **_FILE)] = None,
+    certfile: Annotated[
+        Path | None, typer.Option(help="TLS certificate with its chain (PEM).", **_FILE)
+    ] = None,
     keyfile: Annotated[Path | None, typer.Option(help="Private key for TLS.", **_FILE)] = None,
     insecure_public: Annotated[
         bool,
-        typer.Option("--insecure-public", help="Listen on a public address without TLS, behind a proxy that has TLS."),
+        typer.Option(
+            "--insecure-public",
+            help="Listen on a public address without TLS, behind a proxy that has TLS.",
+        ),
     ] = False,
-    allowed_host: Annotated[list[str], typer.Option(help="Another host name that clients use; repeatable.")] = [],  # noqa: B006 - typer copies it
-    quantum: Annotated[float, typer.Option(help="Answers are sent at multiples of this many seconds.")] = 0.25,
+    allowed_host: Annotated[
+        list[str], typer.Option(help="Another host name that clients use; repeatable.")
+    ] = [],  # noqa: B006
+    quantum: Annotated[
+        float, typer.Option(help="Answers are sent at multiples of this many seconds.")
+    ] = 0.25,
     rate: Annotated[float, typer.Option(help="Most requests per second, for each token.")] = 20.0,
-    at_once: Annotated[int, typer.Option(help="Most requests processed at the same time, for each token.")] = 2,
+    at_once: Annotated[
+        int, typer.Option(help="Most requests processed at the same time, for each token.")
+    ] = 2,
     releases_per_day: Annotated[
         int, typer.Option(help="Most releases per day, for each token; free ones count.")
     ] = 1_000,
     most_numbers: Annotated[int, typer.Option(help="Most numbers in an answer.")] = 100_000,
     least_epsilon: Annotated[str, typer.Option(help="Smallest ε of a question.")] = "0.0001",
     patience: Annotated[
-        float, typer.Option(help="Seconds for a request to arrive completely, and for a client to read something.")
+        float,
+        typer.Option(
+            help="Seconds for a request to arrive completely, and for a client to read something."
+        ),
     ] = 10.0,
-    pace: Annotated[int, typer.Option(help="Bytes per second that a client must read on average.")] = 16 * 1024,
-    reading: Annotated[float, typer.Option(help="Seconds for a client to read a whole answer.")] = 300.0,
+    pace: Annotated[
+        int, typer.Option(help="Bytes per second that a client must read on average.")
+    ] = 16 * 1024,
+    reading: Annotated[
+        float, typer.Option(help="Seconds for a client to read a whole answer.")
+    ] = 300.0,
     connections: Annotated[
-        int, typer.Option(help="Most open connections; another one closes the connection idle longest.")
+        int,
+        typer.Option(help="Most open connections; another one closes the connection idle longest."),
     ] = 500,
     per_address: Annotated[
-        int | None, typer.Option(help="Most open connections from one network address; no limit behind a proxy.", min=1)
+        int | None,
+        typer.Option(
+            help="Most open connections from one network address; no limit behind a proxy.", min=1
+        ),
     ] = None,
     threads: Annotated[
-        int, typer.Option(help="Most plans, and most releases of each study, processed at the same time.")
+        int,
+        typer.Option(
+            help="Most plans, and most releases of each study, processed at the same time."
+        ),
     ] = 8,
     time_limit: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Most seconds of a question at the source; default: 600.")
+        str | None,
+        typer.Option(
+            metavar="SECONDS", help="Most seconds of a question at the source; default: 600."
+        ),
     ] = None,
-    grace: Annotated[float, typer.Option(help="Seconds for running requests to finish when the server stops.")] = 30.0,
+    grace: Annotated[
+        float, typer.Option(help="Seconds for running requests to finish when the server stops.")
+    ] = 30.0,
     metrics_key: Annotated[
         Path | None, typer.Option(help="File with a secret that opens only /metrics.", **_FILE)
     ] = None,
     log_format: Annotated[str, typer.Option(help="text or json (one object per line).")] = "text",
     discovery: Annotated[
-        bool, typer.Option("--discovery", help="Let analysts run the one discovery of a study, which spends its delta.")
+        bool,
+        typer.Option(
+            "--discovery",
+            help="Let analysts run the one discovery of a study, which spends its delta.",
+        ),
     ] = False,
     access: _Access = None,
     ledger: _Ledger = None,
@@ -174,18 +218,29 @@ def run(
             tokens = Access(access_file, new=True)
             names = tokens.names()
         if not names:
-            say(f"Nobody has a token yet. Create one: discreet serve token NAME --study {studies[0]} --allot 0.1")
+            say(
+                "Nobody has a token yet. Create one: discreet serve token NAME --study"
+                f" {studies[0]} --allot 0.1"
+            )
         served = open_studies(studies, ledger, anchor, time_limit, say=say)
         for study in served.values():
             opened.enter_context(closing(study))
         with waiting(say, f"the requests in {requests_file}"):
             requests = opened.enter_context(closing(Requests(requests_file)))
         with waiting(say, "the ledgers"):  # which are created now, where there was none
-            front = application(served, tokens, requests, limits=limits, hosts=endpoint.hosts, metrics_key=monitoring)
+            front = application(
+                served,
+                tokens,
+                requests,
+                limits=limits,
+                hosts=endpoint.hosts,
+                metrics_key=monitoring,
+            )
         scheme = "https" if certfile else "http"
         say(f"Serving {', '.join(served)} at {scheme}://{host}:{port} (Ctrl-C to stop)")
         sys.setswitchinterval(_SLICE)
-        signal.signal(signal.SIGTERM, _terminate)  # uvicorn raises it again when all requests are answered
+        # uvicorn raises it again when all requests are answered
+        signal.signal(signal.SIGTERM, _terminate)
         server(front, endpoint=endpoint, limits=limits).run([listener])
 
 
@@ -197,14 +252,21 @@ def _terminate(*_: object) -> None:
 def token(
     name: _Name,
     study: Annotated[Path, typer.Option(help="Policy of the study that the token opens.", **_FILE)],
-    allot: Annotated[str | None, typer.Option(help="Total ε that the analyst may spend; needed once.")] = None,
-    role: Annotated[str, typer.Option(help="analyst, or custodian, who spends from the study's own ε.")] = "analyst",
+    allot: Annotated[
+        str | None, typer.Option(help="Total ε that the analyst may spend; needed once.")
+    ] = None,
+    role: Annotated[
+        str, typer.Option(help="analyst, or custodian, who spends from the study's own ε.")
+    ] = "analyst",
     expires: _Expires = None,
     access: _Access = None,
     ledger: _Ledger = None,
     anchor: _Anchor = None,
 ) -> None:
-    """Create a token and show it once. A name that has a token keeps it, and gains this study or a new allotment."""
+    """Create a token and show it once.
+
+    A name that has a token keeps it, and gains this study or a new allotment.
+    """
     _require_extra()
     from discreet.formats import left_shown
     from discreet.release.study import open as open_study
@@ -224,8 +286,15 @@ def token(
             Access(file).refuse_other_role(name, role)  # type: ignore[arg-type]
         if allot is not None:
             opened.ledger.allot(name, allot, study=opened.name)
-        share = "the study's ε" if role == "custodian" else f"ε {left_shown(_allotment(opened, name))}"
-        secret = Access(file, new=True).permit(name, role=role, study=study_key(opened), expires=end)  # type: ignore[arg-type]
+        share = (
+            "the study's ε" if role == "custodian" else f"ε {left_shown(_allotment(opened, name))}"
+        )
+        secret = Access(file, new=True).permit(
+            name,
+            role=role,  # type: ignore[arg-type]
+            study=study_key(opened),
+            expires=end,
+        )
     until = "" if end is None else f", until {end}"
     typer.echo(f"{name} may ask about {opened.name} and spend {share}{until}.", err=True)
     if secret is None:
@@ -240,7 +309,10 @@ def list_tokens(
     access: _Tokens = Path("discreet.access"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List who has a token, for which studies, since when and until when. The ledger shows what they spent."""
+    """List who has a token, for which studies, since when and until when.
+
+    The ledger shows what they spent.
+    """
     lines = _file_of(access).lines()
     if as_json:
         typer.echo(json.dumps([asdict(line) for line in lines], indent=1))
@@ -249,7 +321,9 @@ def list_tokens(
     for line in lines:
         until = "" if line.expires is None else f" until {line.expires}"
         opens = ", ".join(_short(study, known) for study in line.studies) or "no study"
-        typer.echo(f"{line.name}: {line.role}, {line.state}, since {line.made}{until}; access to {opens}")
+        typer.echo(
+            f"{line.name}: {line.role}, {line.state}, since {line.made}{until}; access to {opens}"
+        )
 
 
 @app.command()
@@ -258,7 +332,10 @@ def rotate(
     expires: _Expires = None,
     access: _Tokens = Path("discreet.access"),
 ) -> None:
-    """Replace a token by a new one for the same studies, shown once. The old token stops working at once."""
+    """Replace a token by a new one for the same studies, shown once.
+
+    The old token stops working at once.
+    """
     from discreet.serve.access import end_of
 
     secret = _file_of(access).rotate(name, expires=None if expires is None else end_of(expires))
@@ -269,7 +346,9 @@ def rotate(
 @app.command()
 def revoke(
     name: _Name,
-    study: Annotated[Path | None, typer.Option(help="Revoke access to this study only.", **_FILE)] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="Revoke access to this study only.", **_FILE)
+    ] = None,
     access: _Tokens = Path("discreet.access"),
     ledger: _Ledger = None,
     anchor: _Anchor = None,
@@ -293,7 +372,8 @@ def _allotment(study: Study, analyst: str) -> Fraction:
     allotted = study.ledger.total(study.name, analyst=analyst)
     if not allotted:
         raise InvalidParameter(
-            f"{analyst!r} may not spend anything of {study.name} yet: give --allot, the ε that they may spend in total"
+            f"{analyst!r} may not spend anything of {study.name} yet: give --allot, the ε that they"
+            " may spend in total"
         )
     return allotted
 
@@ -303,7 +383,8 @@ def _file_of(access: Path) -> Access:
 
     if not access.exists():
         raise InvalidParameter(
-            f"there is no token file {str(access)!r}; name it, as in --access folder/discreet.access"
+            f"there is no token file {str(access)!r}; name it, as in --access"
+            " folder/discreet.access"
         )
     return Access(access)
 

@@ -1,10 +1,11 @@
-"""The desk: what a person may see, plan and release in the served studies. It blocks, and knows nothing of HTTP.
+"""The desk: what a person may see, plan and release in the served studies. It blocks, and knows
+nothing of HTTP.
 
     release, report:  read the body → plan → claim the id → spend → read, draw, record → show
 
-Everything before the spend may be refused with a reason. Every failure afterwards is the same `FAILURE`. An id that has
-an answer gives that answer, even if the data has changed. Hashes of the data (its version, and all that depends on it)
-are secret and never leave the desk.
+Everything before the spend may be refused with a reason. Every failure afterwards is the same
+`FAILURE`. An id that has an answer gives that answer, even if the data has changed. Hashes of the
+data (its version, and all that depends on it) are secret and never leave the desk.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from typing import Any, cast
 from discreet.ask.query import Query, released
 from discreet.ask.questions import build
 from discreet.ask.sql import parse
-from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, SourceFailing, shorter
+from discreet.errors import (
+    BudgetExceeded,
+    DiscreetError,
+    InvalidParameter,
+    QueryRefused,
+    SourceFailing,
+    shorter,
+)
 from discreet.formats import shown
 from discreet.ledger.chain import Entry
 from discreet.ledger.questions import entry_text
@@ -47,11 +55,18 @@ from discreet.serve.operation.metrics import METRICS, Timed
 from discreet.serve.refusals import FAILING, FAILURE, UNUSABLE, Refusal, refusal_of
 from discreet.serve.schema import json_bytes
 from discreet.serve.store import Requests, ledger_id
-from discreet.serve.studies import curve, discovery_cost, discovery_json, discovery_plan_json, study_json
+from discreet.serve.studies import (
+    curve,
+    discovery_cost,
+    discovery_json,
+    discovery_plan_json,
+    study_json,
+)
 from discreet.show.json import plan_json, report_plan_json
 
 MOST_STATISTICS = 100  # most statistics of a question over HTTP: a plan with more takes seconds
-MOST_REPORTED = 50  # most statistics in all tables of a report over HTTP: a plan with more takes many seconds
+# most statistics in all tables of a report over HTTP: a plan with more takes many seconds
+MOST_REPORTED = 50
 _MEASURED = 10  # most measured cells of a report, for each number that it may have
 MOST_ENTRIES = 1_000
 _LONGEST_QUESTION = 4_000  # most characters of a question in the list of entries
@@ -80,7 +95,7 @@ class Desk:
         self._studies, self._requests, self._limits = dict(studies), requests, limits
         self._discovering = {name: threading.Lock() for name in studies}
         for study in self._studies.values():
-            study.schema  # noqa: B018 - opened before the threads start, so that they share it
+            study.schema  # noqa: B018
         self._keys = {name: study_key(study) for name, study in studies.items()}  # creates ledgers
 
     def studies(self, person: Person) -> bodies.Studies:
@@ -94,12 +109,26 @@ class Desk:
         return list(self._studies)
 
     def metrics(self, person: Person | None, ready: Readiness) -> str:
-        """The metrics, with the budgets of a custodian's studies; for the metrics key (no person), of all studies."""
+        """The metrics, with the budgets of a custodian's studies; for the metrics key (no person),
+        of all studies.
+        """
         if person is not None and person.role != "custodian":
-            raise Refusal(403, "Only custodians may read the metrics.", "GET /studies shows what is left for you.")
+            raise Refusal(
+                403,
+                "Only custodians may read the metrics.",
+                "GET /studies shows what is left for you.",
+            )
         names = self._studies if person is None else self.names_of(person)
-        results = [(check, passes) for check, passes in ready.results(anew=True) if check.study in ("", *names)]
-        heads = {check.study: check.value for check, passes in results if passes and check.part == "ledger"}
+        results = [
+            (check, passes)
+            for check, passes in ready.results(anew=True)
+            if check.study in ("", *names)
+        ]
+        heads = {
+            check.study: check.value
+            for check, passes in results
+            if passes and check.part == "ledger"
+        }
         return METRICS.text(heads, {(check.part, check.study): passes for check, passes in results})
 
     def plan(self, person: Person, question: bodies.Question) -> bytes:
@@ -121,7 +150,9 @@ class Desk:
             if answer is None:
                 answer = plan.release(request_id=name, analyst=person.analyst)
                 if not plan.cost:
-                    answer = replace(answer, content=self._requests.keep(key, name, answer.content), entry=name)
+                    answer = replace(
+                        answer, content=self._requests.keep(key, name, answer.content), entry=name
+                    )
             return answer_body(answer, study, view)
 
         return self._once(request, name, view, answer_body_of)
@@ -131,11 +162,15 @@ class Desk:
         name, study = ledger_id(person.name, request["request_id"]), request["study"]
         plan = self._plan_report(person, request)
         shown: dict[str, Any] = {part: getattr(plan, part) for part in _SHOWN_REPORT}
-        view = {"report": {**shown, "confidence": str(plan.confidence), "tables": request["tables"]}}
+        view = {
+            "report": {**shown, "confidence": str(plan.confidence), "tables": request["tables"]}
+        }
 
         def report_body_of(new: bool) -> bytes:
             stored = None if new else self._stored_report(person, study, name)
-            return report_body(stored or plan.release(request_id=name, analyst=person.analyst), study)
+            return report_body(
+                stored or plan.release(request_id=name, analyst=person.analyst), study
+            )
 
         return self._once(request, name, view, report_body_of)
 
@@ -145,11 +180,14 @@ class Desk:
     def discover(self, person: Person, question: bodies.DiscoveryQuestion) -> bytes:
         """Run the one discovery of a study, or give the keys of the earlier discovery."""
         name = question["study"]
-        with self._discovering.get(name, nullcontext()):  # a second request finds what the first has paid for
+        # a second request finds what the first has paid for
+        with self._discovering.get(name, nullcontext()):
             seat, plan = self._plan_discovery(person, question)
             columns = [column.name for column in plan.columns]
             try:
-                keys = self._studies[name].discover(*columns, epsilon=plan.epsilon, analyst=person.analyst)
+                keys = self._studies[name].discover(
+                    *columns, epsilon=plan.epsilon, analyst=person.analyst
+                )
             except (BudgetExceeded, QueryRefused) as error:
                 raise refusal_of(error) from None
             except SourceFailing as error:
@@ -167,7 +205,9 @@ class Desk:
         view: dict[str, Any],
         work: Callable[[bool], bytes],
     ) -> bytes:
-        """The result of `work` under an id, which accepts only one body; `work` is told whether the id is new."""
+        """The result of `work` under an id, which accepts only one body; `work` is told whether the
+        id is new.
+        """
         study = request["study"]
         key = self._keys[study]
         question = {part: value for part, value in request.items() if part != "request_id"}
@@ -187,7 +227,9 @@ class Desk:
             raise FAILURE from None
 
     def answer(self, person: Person, request_id: str) -> tuple[Answer, str, dict[str, Any]]:
-        """A released answer of the person, its study and view; a custodian may name another's, as `name:id`."""
+        """A released answer of the person, its study and view; a custodian may name another's, as
+        `name:id`.
+        """
         study, name = self._locate(person, request_id, is_report=False)
         stored = self._stored_answer(person, study, name)
         if stored is None:
@@ -195,7 +237,9 @@ class Desk:
         return stored[0], study, stored[1]
 
     def reported(self, person: Person, request_id: str) -> tuple[Report, str]:
-        """A released report of the person, and its study; a custodian may name another's, as `name:id`."""
+        """A released report of the person, and its study; a custodian may name another's, as
+        `name:id`.
+        """
         study, name = self._locate(person, request_id, is_report=True)
         report = self._stored_report(person, study, name)
         if report is None:
@@ -211,13 +255,18 @@ class Desk:
                 view, _ = self._requests.find(self._keys[study], name) or ({}, None)
                 if view and ("report" in view) == is_report:
                     return study, name
-        raise Refusal(404, "There is no such release.", "GET /ledger lists the releases that you can see.")
+        raise Refusal(
+            404, "There is no such release.", "GET /ledger lists the releases that you can see."
+        )
 
     def entries(self, person: Person, study: str | None) -> bodies.Entries:
         """The last entries of the ledger: an analyst's own, or all for a custodian."""
         names = [study] if study is not None else self.names_of(person)
         ledgers = [(name, self._seat(person, name).ledger) for name in names]
-        entries = (ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst) for name, ledger in ledgers)
+        entries = (
+            ledger.recent(name, last=MOST_ENTRIES, analyst=person.analyst)
+            for name, ledger in ledgers
+        )
         return {"entries": list(map(_entry_json, chain.from_iterable(entries)))}
 
     def names_of(self, person: Person) -> list[str]:
@@ -225,9 +274,13 @@ class Desk:
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> StudyForPerson:
-        """The study, if the person may use it; the refusal does not reveal whether the study exists."""
+        """The study, if the person may use it; the refusal does not reveal whether the study
+        exists.
+        """
         if name not in self.names_of(person):
-            raise Refusal(404, "There is no such study.", "GET /studies lists the studies that you may use.")
+            raise Refusal(
+                404, "There is no such study.", "GET /studies lists the studies that you may use."
+            )
         study = self._studies[name]
         study._recall_discovery()
         return StudyForPerson(study, person)
@@ -261,10 +314,14 @@ class Desk:
         with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             with suppress(InvalidParameter, QueryRefused):  # study.report names the wrong table
-                self._refuse_large("A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED)
+                self._refuse_large(
+                    "A report", list(_queries(seat, question["tables"]).values()), MOST_REPORTED
+                )
             plan = seat.report(question["tables"], **_terms(question))
         most = self._limits.most_numbers
-        full = math.prod(axis.axis.sizes[-1] for axis in plan.layout.attributes if axis.group is not None)
+        full = math.prod(
+            axis.axis.sizes[-1] for axis in plan.layout.attributes if axis.group is not None
+        )
         _refuse_more("A report", "measured cells", plan.design.cells, _MEASURED * most)
         if plan.integers:
             _refuse_more("A report with integers", "cells of all columns together", full, most)
@@ -276,26 +333,37 @@ class Desk:
         numbers = [sum(len(released(*pair)) for pair in query.aggregates) for query in queries]
         cells = [math.prod(group.size for group in query.groups) for query in queries]
         _refuse_more(whole, "statistics", sum(numbers), most)
-        _refuse_more(whole, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers)
+        _refuse_more(
+            whole, "numbers", sum(map(operator.mul, numbers, cells)), self._limits.most_numbers
+        )
 
     def _refuse_tiny(self, cost: Fraction) -> None:
         if 0 < cost < self._limits.least_epsilon:
             raise Refusal(
                 400,
-                f"epsilon must be at least {shown(self._limits.least_epsilon)} over HTTP, got {shown(cost)}.",
+                f"epsilon must be at least {shown(self._limits.least_epsilon)} over HTTP, got"
+                f" {shown(cost)}.",
                 "Use a larger epsilon or a smaller error; nothing was spent.",
             )
 
-    def _stored_answer(self, person: Person, study: str, name: str) -> tuple[Answer, dict[str, Any]] | None:
+    def _stored_answer(
+        self, person: Person, study: str, name: str
+    ) -> tuple[Answer, dict[str, Any]] | None:
         """The stored answer of an id and how it is shown; None if there is none."""
         view, content = self._requests.find(self._keys[study], name) or ({}, None)
         ledger = self._studies[study].ledger
         if view and "report" not in view:
             content = content or ledger.answer(study=study, request_id=name)
-        if content is None or not is_packed(content):  # the repeat of a report, whose table was not kept in time
+        # the repeat of a report, whose table was not kept in time
+        if content is None or not is_packed(content):
             return None
         remaining = ledger.remaining(study, analyst=person.analyst)
-        return Answer(content=content, query=view_query(view, content), remaining=remaining, entry=name), view
+        return (
+            Answer(
+                content=content, query=view_query(view, content), remaining=remaining, entry=name
+            ),
+            view,
+        )
 
     def _stored_report(self, person: Person, study: str, name: str) -> Report | None:
         view, _ = self._requests.find(self._keys[study], name) or ({}, None)
@@ -312,7 +380,8 @@ class Desk:
             raise Refusal(
                 404,
                 "The policy has changed since this report was released.",
-                "Ask the custodian for the tables, or ask for the report again under a new request_id.",
+                "Ask the custodian for the tables, or ask for the report again under a new"
+                " request_id.",
             )
         return report
 
@@ -345,8 +414,10 @@ def _refuse_more(whole: str, parts: str, count: int, most: int) -> None:
 def _no_answer(path: str) -> Refusal:
     return Refusal(
         404,
-        "The ledger has no answer under this id: it is not ready, or the question was repeated too often.",
-        f"Send {path} with the same body and request_id to get the answer; it is charged only once.",
+        "The ledger has no answer under this id: it is not ready, or the question was repeated too"
+        " often.",
+        f"Send {path} with the same body and request_id to get the answer; it is charged only"
+        " once.",
     )
 
 
@@ -370,4 +441,10 @@ def _query(study: Study, question: bodies.Question) -> Query:
     if "sql" in question:
         return parse(question["sql"], study.policy, study.schema)
     ask = {name: bodies.question_of(content) for name, content in question["ask"].items()}
-    return build(study.policy, study.schema, where=question.get("where", []), by=question.get("by", []), ask=ask)
+    return build(
+        study.policy,
+        study.schema,
+        where=question.get("where", []),
+        by=question.get("by", []),
+        ask=ask,
+    )

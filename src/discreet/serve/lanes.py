@@ -1,7 +1,10 @@
-"""Threads for one kind of work, by turns: plans never wait for releases, nor one study's work for another's.
+"""Threads for one kind of work, by turns: plans never wait for releases, nor one study's work for
+another's.
 
-    of one token   a few requests are worked on and sent at the same time, a few more wait, and the rest are refused
-    of a lane      a thread that becomes free goes to the token that has the fewest; of several, to each in its turn
+    of one token   a few requests are worked on and sent at the same time, a few more wait, and the
+                   rest are refused
+    of a lane      a thread that becomes free goes to the token that has the fewest; of several, to
+                   each in its turn
 
 As long as there are several threads, one token never has all of them.
 """
@@ -20,7 +23,8 @@ from discreet.serve.refusals import Refusal
 
 Result = TypeVar("Result")
 
-_WAITING = 4  # waiting requests of a token for each that is worked on: a page sends three at once when it opens
+# waiting requests of a token for each that is worked on: a page sends three at once when it opens
+_WAITING = 4
 
 
 class Standing:
@@ -92,9 +96,15 @@ class Lane:
         self._admit()
 
     def _admit(self) -> None:
-        """Give each free thread to the token that has the fewest; of those, to the one that has waited longest."""
+        """Give each free thread to the token that has the fewest; of those, to the one that has
+        waited longest.
+        """
         while self._busy.total() < self._threads.total_tokens:
-            names = [name for name, places in self._waiting.items() if places and self._busy[name] < self._most]
+            names = [
+                name
+                for name, places in self._waiting.items()
+                if places and self._busy[name] < self._most
+            ]
             if not names:
                 break
             name = min(names, key=lambda name: self._busy[name])

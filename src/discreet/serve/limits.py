@@ -2,8 +2,9 @@
 
     an answer is sent at  arrival + k·quantum,  with the smallest k for which it is ready
 
-so the time of an answer reveals little more than k: see `app`. `server` enforces the limits of time and connections,
-the desk those of a question, `lanes` what is worked on at the same time, and this module the others.
+so the time of an answer reveals little more than k: see `app`. `server` enforces the limits of time
+and connections, the desk those of a question, `lanes` what is worked on at the same time, and this
+module the others.
 """
 
 from __future__ import annotations
@@ -25,23 +26,41 @@ class Limits:
     quantum: float = 0.25  # seconds; with 0, answers are sent when they are ready
     rate: float = 20.0  # requests of one person per second, on average
     burst: int = 40  # requests of one person at once, after a pause
-    at_once: int = 2  # requests of one person and one lane that are processed or sent at the same time
-    releases_per_day: int = 1_000  # of one person, with free repeats: each new id takes a row of `discreet.requests`
-    patience: float = 10.0  # seconds for a request to arrive, for a client to read something, for an idle connection
-    pace: int = 16 * 1024  # bytes per second that a client must read on average, after the first `patience`
+    # requests of one person and one lane that are processed or sent at the same time
+    at_once: int = 2
+    # of one person, with free repeats: each new id takes a row of `discreet.requests`
+    releases_per_day: int = 1_000
+    # seconds for a request to arrive, for a client to read something, for an idle connection
+    patience: float = 10.0
+    # bytes per second that a client must read on average, after the first `patience`
+    pace: int = 16 * 1024
     reading: float = 300.0  # seconds for a client to read a whole answer
-    grace: float = 30.0  # seconds for requests to finish when the server stops; then their statements are interrupted
-    connections: int = 500  # open; another one closes the connection that has waited longest for its request
-    per_address: int | None = None  # open connections from one address; None behind a proxy, which hides addresses
+    # seconds for requests to finish when the server stops; then their statements are interrupted
+    grace: float = 30.0
+    # open; another one closes the connection that has waited longest for its request
+    connections: int = 500
+    # open connections from one address; None behind a proxy, which hides addresses
+    per_address: int | None = None
     threads: int = 8  # plans, and releases, of each study that are processed at the same time
     most_numbers: int = 100_000  # numbers in an answer, each with its interval
-    least_epsilon: Fraction = Fraction(1, 10_000)  # of a charged question: a total of 1 pays for at most 10,000 of them
-    discovery: bool = False  # whether analysts may run the one discovery of a study, which spends its δ
+    # of a charged question: a total of 1 pays for at most 10,000 of them
+    least_epsilon: Fraction = Fraction(1, 10_000)
+    # whether analysts may run the one discovery of a study, which spends its δ
+    discovery: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.quantum <= 60:
             raise InvalidParameter(f"quantum must lie between 0 and 60 seconds, got {self.quantum}")
-        positive = ("rate", "burst", "at_once", "releases_per_day", "patience", "pace", "reading", "grace")
+        positive = (
+            "rate",
+            "burst",
+            "at_once",
+            "releases_per_day",
+            "patience",
+            "pace",
+            "reading",
+            "grace",
+        )
         for name in (*positive, "connections", "threads", "most_numbers"):
             if not getattr(self, name) > 0:
                 raise InvalidParameter(f"{name} must be positive, got {getattr(self, name)}")
@@ -73,4 +92,6 @@ async def read_body(request: Request) -> bytes:
     try:
         return await request.body()
     except ClientDisconnect:
-        raise Refusal(408, "The body of the request did not arrive.", "Send it again; nothing was spent.") from None
+        raise Refusal(
+            408, "The body of the request did not arrive.", "Send it again; nothing was spent."
+        ) from None

@@ -1,12 +1,19 @@
 """Responses without an answer: a status, a sentence, and advice.
 
-A refusal comes before any spend and may give its reason. Every failure afterwards gives the same `FAILURE`, byte for
-byte: the error may depend on the data, so only the operator's log has its kind and where it was raised.
+A refusal comes before any spend and may give its reason. Every failure afterwards gives the same
+`FAILURE`, byte for byte: the error may depend on the data, so only the operator's log has its kind
+and where it was raised.
 """
 
 from __future__ import annotations
 
-from discreet.errors import BudgetExceeded, DiscreetError, InvalidParameter, QueryRefused, SourceUnusable
+from discreet.errors import (
+    BudgetExceeded,
+    DiscreetError,
+    InvalidParameter,
+    QueryRefused,
+    SourceUnusable,
+)
 from discreet.ledger.refusals import RequestTaken, VoidQuestion
 
 
@@ -25,7 +32,8 @@ class Refusal(DiscreetError):
 FAILURE = Refusal(
     503,
     "The server could not answer.",
-    "Ask again with the same request_id, at no further cost; if it fails again, tell the custodian.",
+    "Ask again with the same request_id, at no further cost; if it fails again, tell the"
+    " custodian.",
 )
 
 UNUSABLE = Refusal(

@@ -1,7 +1,9 @@
-"""Checks of requests and the OpenAPI 3.1 description of the server, both from the types in `bodies`.
+"""Checks of requests and the OpenAPI 3.1 description of the server, both from the types in
+`bodies`.
 
-JSON is read strictly: UTF-8, one object, distinct names, finite numbers, limited depth and length. Python's own reader
-accepts NaN and Infinity, keeps the last of two equal names, and follows any depth.
+JSON is read strictly: UTF-8, one object, distinct names, finite numbers, limited depth and length.
+Python's own reader accepts NaN and Infinity, keeps the last of two equal names, and follows any
+depth.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from discreet.serve.bodies import FORMATS, NOT_BOTH, ONE_OF
 from discreet.serve.refusals import Refusal
 from discreet.show.json import Words
 
-LONGEST = 64 * 1024  # most bytes of a body; the longest SQL that a person writes is a hundredth of it
+# most bytes of a body; the longest SQL that a person writes is a hundredth of it
+LONGEST = 64 * 1024
 DEEPEST = 32  # most levels of objects and lists; a question from Python has four
 _MOST_NAME = 40  # characters of a name that a refusal shows
 
@@ -47,12 +50,17 @@ _REFUSALS = {
     "413": "The body is longer than 64 KiB.",
     "415": "The content type is not application/json.",
     "421": "The header Host names another server.",
-    "422": "The question is outside the language or the policy, or void since a restore; nothing was spent.",
+    "422": (
+        "The question is outside the language or the policy, or void since a restore; nothing was"
+        " spent."
+    ),
     "429": "Too many requests with this token: per second, per day, or at the same time.",
     "503": "The server could not answer; what was spent stays spent, and asking again is free.",
 }
 
-_WOULD_DISCOVER = "Plan the one discovery of a study: its cost, and how many units a key needs; free"
+_WOULD_DISCOVER = (
+    "Plan the one discovery of a study: its cost, and how many units a key needs; free"
+)
 _DISCOVERS = "Run the one discovery of a study, for ε and δ; the same discovery again is free"
 Body = TypeVar("Body")
 
@@ -70,7 +78,11 @@ def read(body: bytes, kind: type[Body]) -> Body:
         if required and name not in content:
             raise _field_refusal(f"{name} must be given.")
     for names, error in ONE_OF.items():
-        if error is not None and fields.keys() >= {*names} and sum(name in content for name in names) != 1:
+        if (
+            error is not None
+            and fields.keys() >= {*names}
+            and sum(name in content for name in names) != 1
+        ):
             raise _field_refusal(error)
     for names, error in NOT_BOTH.items():
         if all(name in content for name in names):
@@ -121,7 +133,9 @@ def misfit(kind: Any, value: object) -> tuple[str, str] | None:
     elif isinstance(value, bool):
         is_right = kind in (bool, Any)
     else:
-        is_right = origin is None and (kind is Any or isinstance(value, int | float if kind is float else kind))
+        is_right = origin is None and (
+            kind is Any or isinstance(value, int | float if kind is float else kind)
+        )
     return None if is_right else ("", "")
 
 
@@ -133,7 +147,9 @@ def _misfit_of_fields(kind: Any, value: object) -> tuple[str, str] | None:
     for name, (_, required) in fields.items():
         if required and name not in value:
             return f".{name}", "given"
-    return _first((f".{name}", field, value[name]) for name, (field, _) in fields.items() if name in value)
+    return _first(
+        (f".{name}", field, value[name]) for name, (field, _) in fields.items() if name in value
+    )
 
 
 def _first(items: Iterable[tuple[str, Any, object]]) -> tuple[str, str] | None:
@@ -155,16 +171,21 @@ def _obeys(words: Words, value: Any) -> bool:
     if "$ref" in words:  # a number, or its text
         return not isinstance(value, str) or len(value) <= bodies.NUMBER_LENGTH
     if isinstance(value, str):
-        pattern = words.get("pattern", "^.*$").removeprefix("^").removesuffix("$")  # whole texts are described
-        return bool(re.fullmatch(pattern, value, re.ASCII | re.DOTALL)) and value in words.get("enum", [value])
+        # whole texts are described
+        pattern = words.get("pattern", "^.*$").removeprefix("^").removesuffix("$")
+        return bool(re.fullmatch(pattern, value, re.ASCII | re.DOTALL)) and value in words.get(
+            "enum", [value]
+        )
     if isinstance(value, dict | list):
-        return len(value) >= int(words.get("minProperties" if isinstance(value, dict) else "minItems", 0))
+        return len(value) >= int(
+            words.get("minProperties" if isinstance(value, dict) else "minItems", 0)
+        )
     if isinstance(value, int) and not isinstance(value, bool):
         return bool(words.get("minimum", value) <= value <= words.get("maximum", value))
     return "enum" not in words or value in list(words["enum"])
 
 
-def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
+def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911
     """The JSON Schema of a type; for a body, a reference to its name.
 
     >>> json_schema(list[str] | None), json_schema(bodies.Curve)
@@ -179,7 +200,10 @@ def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for ea
     if origin is list:
         return {"type": "array", **({} if parts[0] is Any else {"items": json_schema(parts[0])})}
     if origin is dict:
-        return {"type": "object", **({} if parts[1] is Any else {"additionalProperties": json_schema(parts[1])})}
+        return {
+            "type": "object",
+            **({} if parts[1] is Any else {"additionalProperties": json_schema(parts[1])}),
+        }
     if origin in (Union, UnionType):
         some = [json_schema(part) for part in parts if part is not NoneType]
         if len(some) == len(parts) or "type" not in some[0]:
@@ -195,7 +219,9 @@ def component(kind: Any) -> dict[str, Any]:
     """The JSON Schema of a body: its fields and no others."""
     fields = fields_of(kind)
     rules: list[dict[str, Any]] = [
-        {"oneOf": [{"required": [name]} for name in names]} for names in ONE_OF if fields.keys() >= {*names}
+        {"oneOf": [{"required": [name]} for name in names]}
+        for names in ONE_OF
+        if fields.keys() >= {*names}
     ]
     rules += [{"not": {"required": list(names)}} for names in NOT_BOTH if fields.keys() >= {*names}]
     return {
@@ -224,7 +250,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
         raise too_long()
     try:
         content = read_json(body, deepest=DEEPEST, digits=_MOST_DIGITS, real=_decimal)
-        json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")  # refuses half of a surrogate pair
+        # refuses half of a surrogate pair
+        json.dumps(content, ensure_ascii=False, default=str).encode("utf-8")
     except Unreadable as reason:
         raise _body_refusal(f"The body cannot be read: {reason}.") from None
     except ValueError:
@@ -235,7 +262,11 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def too_long() -> Refusal:
-    return Refusal(413, f"A body can have at most {LONGEST // 1024} KiB.", "Ask a shorter question; nothing was spent.")
+    return Refusal(
+        413,
+        f"A body can have at most {LONGEST // 1024} KiB.",
+        "Ask a shorter question; nothing was spent.",
+    )
 
 
 def _decimal(text: str) -> Decimal:
@@ -250,7 +281,9 @@ def _body_refusal(error: str) -> Refusal:
 
 
 def _field_refusal(error: str) -> Refusal:
-    return Refusal(400, error, "See GET /openapi.json for the fields of a question; nothing was spent.")
+    return Refusal(
+        400, error, "See GET /openapi.json for the fields of a question; nothing was spent."
+    )
 
 
 def _words(kind: Any) -> Words:
@@ -270,15 +303,21 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "discreet",
             "version": "1",
-            "description": "Private questions: the custodian keeps the data, and analysts never see a row.",
+            "description": (
+                "Private questions: the custodian keeps the data, and analysts never see a row."
+            ),
         },
         "security": [{"token": []}],
         "paths": _paths(),
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Number": bodies.NUMBER, **{kind.__name__: component(kind) for kind in bodies.BODIES}},
+            "schemas": {
+                "Number": bodies.NUMBER,
+                **{kind.__name__: component(kind) for kind in bodies.BODIES},
+            },
             "responses": {
-                code: {"description": words, "content": _content(bodies.Refusal)} for code, words in _REFUSALS.items()
+                code: {"description": words, "content": _content(bodies.Refusal)}
+                for code, words in _REFUSALS.items()
             },
         },
     }
@@ -300,7 +339,10 @@ def _paths() -> dict[str, Any]:
     )
     get = {
         "/studies": _operation(
-            "studies", "The studies that you may use, and what is left in each", bodies.Studies, common
+            "studies",
+            "The studies that you may use, and what is left in each",
+            bodies.Studies,
+            common,
         ),
         "/ledger": _operation(
             "ledger",
@@ -310,25 +352,77 @@ def _paths() -> dict[str, Any]:
             parameters=[study],
         ),
         "/releases/{id}": _operation(
-            "released", "A released answer", bodies.Answer, (*named, "406"), parameters=[entry, form]
+            "released",
+            "A released answer",
+            bodies.Answer,
+            (*named, "406"),
+            parameters=[entry, form],
         ),
-        "/reports/{id}": _operation("reported", "A released report", bodies.Report, named, parameters=[entry]),
+        "/reports/{id}": _operation(
+            "reported", "A released report", bodies.Report, named, parameters=[entry]
+        ),
         "/reports/{id}/{table}": _operation(
-            "table", "A table of a report", bodies.Answer, (*named, "406"), parameters=[entry, table, form]
+            "table",
+            "A table of a report",
+            bodies.Answer,
+            (*named, "406"),
+            parameters=[entry, table, form],
         ),
-        "/openapi.json": _operation("openapi", "This document", dict[str, Any], ("421",), security=[]),
-        "/healthz": _operation("health", "Whether the server is up", bodies.Health, ("421",), security=[]),
-        "/readyz": _operation("ready", "Whether the server can answer", bodies.Health, ("421", "503"), security=[]),
+        "/openapi.json": _operation(
+            "openapi", "This document", dict[str, Any], ("421",), security=[]
+        ),
+        "/healthz": _operation(
+            "health", "Whether the server is up", bodies.Health, ("421",), security=[]
+        ),
+        "/readyz": _operation(
+            "ready", "Whether the server can answer", bodies.Health, ("421", "503"), security=[]
+        ),
         "/metrics": _operation("metrics", "Metrics, for custodians", str, (*common, "403")),
     }
     post = {
-        path: _operation(name, words, kind, codes, requestBody={"required": True, "content": _content(body)})
+        path: _operation(
+            name, words, kind, codes, requestBody={"required": True, "content": _content(body)}
+        )
         for path, name, words, body, kind, codes in (
-            ("/plan", "plan", "Plan a question: its cost and errors; free", bodies.Question, bodies.Plan, planned),
-            ("/release", "release", "Release the answer to a question, for ε", bodies.Request, bodies.Answer, spent),
-            ("/report/plan", "report_plan", "Plan a report: its cost and errors; free", *report, planned),
-            ("/report", "report", "Release all tables of a report, for ε", bodies.ReportRequest, bodies.Report, spent),
-            ("/discover/plan", "discovery_plan", _WOULD_DISCOVER, keys, bodies.DiscoveryPlan, planned),
+            (
+                "/plan",
+                "plan",
+                "Plan a question: its cost and errors; free",
+                bodies.Question,
+                bodies.Plan,
+                planned,
+            ),
+            (
+                "/release",
+                "release",
+                "Release the answer to a question, for ε",
+                bodies.Request,
+                bodies.Answer,
+                spent,
+            ),
+            (
+                "/report/plan",
+                "report_plan",
+                "Plan a report: its cost and errors; free",
+                *report,
+                planned,
+            ),
+            (
+                "/report",
+                "report",
+                "Release all tables of a report, for ε",
+                bodies.ReportRequest,
+                bodies.Report,
+                spent,
+            ),
+            (
+                "/discover/plan",
+                "discovery_plan",
+                _WOULD_DISCOVER,
+                keys,
+                bodies.DiscoveryPlan,
+                planned,
+            ),
             ("/discover", "discover", _DISCOVERS, keys, bodies.Discovery, (*planned, "403")),
         )
     }
@@ -336,10 +430,14 @@ def _paths() -> dict[str, Any]:
     for path in ("/releases/{id}", "/reports/{id}/{table}"):
         answer = get[path]["responses"]["200"]["content"]
         answer |= {kind: {"schema": {}} for name, kind in FORMATS.items() if name != "json"}
-    return {path: {"get": spec} for path, spec in get.items()} | {path: {"post": spec} for path, spec in post.items()}
+    return {path: {"get": spec} for path, spec in get.items()} | {
+        path: {"post": spec} for path, spec in post.items()
+    }
 
 
-def _operation(name: str, words: str, kind: Any, codes: tuple[str, ...], **more: Any) -> dict[str, Any]:
+def _operation(
+    name: str, words: str, kind: Any, codes: tuple[str, ...], **more: Any
+) -> dict[str, Any]:
     refusals = {code: {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
     good = {"description": words, "content": _content(kind)}
     return {"operationId": name, "summary": words, "responses": {"200": good, **refusals}, **more}

@@ -1,12 +1,15 @@
-"""A running server: uvicorn around the application, reachable only from this machine unless the custodian opens it.
+"""A running server: uvicorn around the application, reachable only from this machine unless the
+custodian opens it.
 
 Nobody can hold a connection forever:
 
-    a request must be complete within `patience` of its first byte; an idle connection is closed after `patience`
-    a client must read something every `patience`, `pace` bytes per second on average, and all within `reading`
+    a request must be complete within `patience` of its first byte; an idle connection is closed
+    after `patience` a client must read something every `patience`, `pace` bytes per second on
+    average, and all within `reading`
 
-When all connections are in use, a new one closes the connection that has waited longest for its request, so that slow
-senders displace each other and not those who ask. Connections are checked ten times a second.
+When all connections are in use, a new one closes the connection that has waited longest for its
+request, so that slow senders displace each other and not those who ask. Connections are checked ten
+times a second.
 """
 
 from __future__ import annotations
@@ -51,17 +54,21 @@ _HEAD = re.compile(rb".*?\n\r?\n", re.DOTALL)
 _UNCLEAR = re.compile(
     rb"(?<!\r)\n|\r(?!\n)"  # a line that ends without CR or without LF
     rb"|\n[ \t]"  # a header in several lines
-    rb"|\ncontent-length:(?![ \t]*[0-9]+[ \t]*\r)|\ncontent-length:.*\ncontent-length:",  # anything but one length
+    # anything but one length
+    rb"|\ncontent-length:(?![ \t]*[0-9]+[ \t]*\r)|\ncontent-length:.*\ncontent-length:",
     re.IGNORECASE | re.DOTALL,
 )
 """What h11 accepts in a head, and another reader on the way may read otherwise [RFC9112]."""
 
 _LATE = Refusal(408, "The request did not arrive in time.", "Send it again; nothing was spent.")
 _FULL = Refusal(503, "All connections are in use.", "Try again in a moment; nothing was spent.")
-_FOREIGN = Refusal(400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked.")
+_FOREIGN = Refusal(
+    400, "This is not a request in HTTP/1.1.", "GET /openapi.json lists what can be asked."
+)
 _REASONS = {_LATE.status: "late", _FULL.status: "full", _FOREIGN.status: "no HTTP"}
 _QUIET = 2  # seconds that a server may wait at its start without a word
-PER_ADDRESS = 100  # connections from one address, if the server sees it: many people of an institute may share one
+# connections from one address, if the server sees it: many people of an institute may share one
+PER_ADDRESS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +78,18 @@ class Endpoint:
     certfile: Path | None = None
     keyfile: Path | None = None
     insecure_public: bool = False
-    allowed_hosts: tuple[str, ...] = ()  # names under which clients reach the server, besides `host`
+    # names under which clients reach the server, besides `host`
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
         """The names that the header Host of a request may have."""
-        return frozenset({*map(host_name, (self.host, *self.allowed_hosts)), *(LOCAL if is_local(self.host) else ())})
+        return frozenset(
+            {
+                *map(host_name, (self.host, *self.allowed_hosts)),
+                *(LOCAL if is_local(self.host) else ()),
+            }
+        )
 
     @property
     def is_behind_proxy(self) -> bool:
@@ -88,8 +101,9 @@ class Endpoint:
             raise InvalidParameter("certfile and keyfile must be given together")
         if not (self.certfile or self.insecure_public or is_local(self.host)):
             raise InvalidParameter(
-                f"host must be this machine (127.0.0.1) unless the server has TLS, got {self.host!r}: tokens would "
-                "be sent unencrypted; give --certfile and --keyfile, or --insecure-public behind a proxy that has TLS"
+                "host must be this machine (127.0.0.1) unless the server has TLS, got"
+                f" {self.host!r}: tokens would be sent unencrypted; give --certfile and --keyfile,"
+                " or --insecure-public behind a proxy that has TLS"
             )
         if host_name(self.host) in ("0.0.0.0", "::") and not self.allowed_hosts:  # noqa: S104
             raise InvalidParameter(
@@ -101,7 +115,10 @@ class Endpoint:
 @contextmanager
 def waiting(say: Callable[[str], object], what: str) -> Iterator[None]:
     """Within the block: say once what the server waits for, if that takes longer than `_QUIET`."""
-    words = f"Waiting for {what}, which did not answer within {_QUIET:g} s: it is slow, or another process uses it."
+    words = (
+        f"Waiting for {what}, which did not answer within {_QUIET:g} s: it is slow, or another"
+        " process uses it."
+    )
     late = Timer(_QUIET, say, [words])
     late.daemon = True
     late.start()
@@ -125,10 +142,12 @@ def open_studies(
         with waiting(say, f"the ledger of {path}"):
             study = open_study(path, ledger=ledger, anchor=anchor, time_limit=time_limit)
         if (name := study.name) in studies:
-            raise InvalidParameter(f"studies must have different names, got {name!r} twice: rename one of the files")
+            raise InvalidParameter(
+                f"studies must have different names, got {name!r} twice: rename one of the files"
+            )
         studies[name] = study
         with waiting(say, f"the source of {path}"):
-            study.schema  # noqa: B018 - kept by the study
+            study.schema  # noqa: B018
     return studies
 
 
@@ -158,7 +177,8 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         super().connection_made(_Transport(transport))  # type: ignore[arg-type, unused-ignore]
         self.network = _network(self.client[0]) if self.client else None
         self.is_idle, self.since = True, time.monotonic()
-        self._slow: tuple[float, int] | None = None  # since when bytes wait to be read, and how many were read before
+        # since when bytes wait to be read, and how many were read before
+        self._slow: tuple[float, int] | None = None
         self._taken, self._moved = 0, self.since
         self._answering: float | None = None  # since when an answer is being sent
         has_room = _has_room(self.limits.connections, self.live)
@@ -207,7 +227,11 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
         taken = self.transport.written - waits  # type: ignore[attr-defined, unused-ignore]
         if taken > self._taken:
             self._taken, self._moved = taken, now
-        is_answering = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        is_answering = (
+            self.cycle is not None
+            and self.cycle.response_started
+            and not self.cycle.response_complete
+        )
         self._answering = (self._answering or now) if is_answering or waits else None
         if self._answering is not None and now - self._answering > self.limits.reading:
             self._end("slow", "the client took too long to read the answer")
@@ -233,11 +257,17 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
 
     def _refuse(self, refusal: Refusal) -> None:
         """Send the refusal if no response has begun, and close the connection."""
-        if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+        if (self.is_idle and refusal is _LATE) or self.conn.our_state not in (
+            h11.IDLE,
+            h11.SEND_RESPONSE,
+        ):
             self.abort()
             return
         body = json_bytes(refusal.body)
-        described = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        described = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
         headers = [*described, (b"connection", b"close"), *HEADERS]
         response = h11.Response(status_code=refusal.status, headers=headers, reason=b"")
         events = response, h11.Data(data=body), h11.EndOfMessage()
@@ -247,14 +277,23 @@ class Connection(H11Protocol):  # type: ignore[misc, unused-ignore]
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         METRICS.add("discreet_closed_total", reason=_REASONS[refusal.status])
-        tell("closed", f"- refused {refusal.status}", reason=_REASONS[refusal.status], status=refusal.status)
+        tell(
+            "closed",
+            f"- refused {refusal.status}",
+            reason=_REASONS[refusal.status],
+            status=refusal.status,
+        )
 
 
 def _has_room(most: int, crowd: set[Connection]) -> bool:
-    """Whether one more fits; if there are too many, those that have waited longest are closed, a few at a time."""
+    """Whether one more fits; if there are too many, those that have waited longest are closed, a
+    few at a time.
+    """
     if len(crowd) < most:
         return True
-    waiting = sorted((member for member in crowd if member.is_waiting), key=lambda member: member.since)
+    waiting = sorted(
+        (member for member in crowd if member.is_waiting), key=lambda member: member.since
+    )
     for connection in waiting[: 1 + most // 20]:
         connection.abort()
     return bool(waiting)
@@ -301,9 +340,15 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Let requests finish; after `grace`, interrupt their statements, and tell their clients to ask again."""
+        """Let requests finish; after `grace`, interrupt their statements, and tell their clients to
+        ask again.
+        """
         running = len(self.server_state.tasks)
-        tell("ending", f"ending: {running} requests have {self._limits.grace:g} s to finish", requests=running)
+        tell(
+            "ending",
+            f"ending: {running} requests have {self._limits.grace:g} s to finish",
+            requests=running,
+        )
         stopping = asyncio.ensure_future(self._stop_late())
         try:
             await super().shutdown(sockets)
@@ -313,32 +358,48 @@ class Server(uvicorn.Server):
 
     async def _stop_late(self) -> None:
         await asyncio.sleep(self._limits.grace)
-        tell("stopping", f"interrupting {len(self.server_state.tasks)} requests", requests=len(self.server_state.tasks))
+        tell(
+            "stopping",
+            f"interrupting {len(self.server_state.tasks)} requests",
+            requests=len(self.server_state.tasks),
+        )
         while True:  # a statement may be about to start
             await asyncio.to_thread(self._stop)
             await asyncio.sleep(0.1)
 
 
 def bound(endpoint: Endpoint) -> socket:
-    """A socket bound to the address of a server, not listening yet; refused if the address cannot be used."""
+    """A socket bound to the address of a server, not listening yet; refused if the address cannot
+    be used.
+    """
     try:
         family, kind, number, _, address = getaddrinfo(
             endpoint.host, endpoint.port, type=SOCK_STREAM, flags=AI_PASSIVE
         )[0]
         listener = socket(family, kind, number)
     except OSError:
-        raise InvalidParameter(f"host must be an address of this machine, got {endpoint.host!r}") from None
+        raise InvalidParameter(
+            f"host must be an address of this machine, got {endpoint.host!r}"
+        ) from None
     try:
-        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # a server that has just ended leaves connections in TIME_WAIT
+        # a server that has just ended leaves connections in TIME_WAIT
+        listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
         listener.close()
         why = {
-            EADDRINUSE: f"port {endpoint.port} is in use: stop that program, or choose another with --port",
-            EACCES: f"port {endpoint.port} needs more rights: choose a port above 1023, with a proxy in front",
+            EADDRINUSE: (
+                f"port {endpoint.port} is in use: stop that program, or choose another with --port"
+            ),
+            EACCES: (
+                f"port {endpoint.port} needs more rights: choose a port above 1023, with a proxy in"
+                " front"
+            ),
             EADDRNOTAVAIL: f"host must be an address of this machine, got {endpoint.host!r}",
         }
-        raise InvalidParameter(why.get(error.errno or 0, f"port {endpoint.port}: {error.strerror}")) from None
+        raise InvalidParameter(
+            why.get(error.errno or 0, f"port {endpoint.port}: {error.strerror}")
+        ) from None
     return listener
 
 
@@ -351,7 +412,8 @@ def refuse_certificate(endpoint: Endpoint) -> None:
         tls.load_cert_chain(endpoint.certfile, endpoint.keyfile, password=lambda: b"")
     except (OSError, ValueError):  # ssl.SSLError is an OSError
         raise InvalidParameter(
-            "certfile and keyfile must be a certificate and its private key, in PEM and without a password"
+            "certfile and keyfile must be a certificate and its private key, in PEM and without a"
+            " password"
         ) from None
 
 

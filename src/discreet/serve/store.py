@@ -1,8 +1,9 @@
 """The server's two small files beside the studies: who may ask, and what was asked under which id.
 
-They contain hashes of tokens and the form of answers, but no row and no budget, which only the ledger keeps. Without
-them, nobody has access. They are SQLite files that only their owner can read, and are opened for each request, so that
-a revoked token is refused at once and a missing file lets nobody in. `Access` is the first, and `Requests` the second.
+They contain hashes of tokens and the form of answers, but no row and no budget, which only the
+ledger keeps. Without them, nobody has access. They are SQLite files that only their owner can read,
+and are opened for each request, so that a revoked token is refused at once and a missing file lets
+nobody in. `Access` is the first, and `Requests` the second.
 """
 
 from __future__ import annotations
@@ -42,20 +43,27 @@ def refuse_full(file: Path) -> None:
     """Refuse a folder whose disk has no room for a store to grow, or that cannot be written."""
     disk = os.statvfs(file.parent)
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < _SPARE:
-        raise EngineFailed(f"the disk of {file.name} has less than {_SPARE >> 20} MiB left: make room")
+        raise EngineFailed(
+            f"the disk of {file.name} has less than {_SPARE >> 20} MiB left: make room"
+        )
     if not os.access(file, os.W_OK):
-        raise EngineFailed(f"the file {file.name} cannot be written: make the file and its folder writable")
+        raise EngineFailed(
+            f"the file {file.name} cannot be written: make the file and its folder writable"
+        )
 
 
 class Store:
     schema: ClassVar[str]
     forgetful: ClassVar[bool] = False
-    """Whether writes do not wait for the disk: they survive a crash of the process, but maybe not of the machine."""
+    """Whether writes do not wait for the disk: they survive a crash of the process, but maybe not
+    of the machine.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, new: bool = False) -> None:
         """Opens the file; a missing file is created with `new`, or if the store is forgetful."""
         self.path = Path(path).absolute()
-        self._writing = threading.Lock()  # threads of one process wait here, since SQLite would make them sleep
+        # threads of one process wait here, since SQLite would make them sleep
+        self._writing = threading.Lock()
         if (new or self.forgetful) and not self.path.exists():
             try:
                 self._make()
@@ -63,7 +71,8 @@ class Store:
                 raise self._translated(failure) from None
         with self.opened():
             pass
-        self._held = self._connect() if self.forgetful else None  # closing the last connection would wait for the disk
+        # closing the last connection would wait for the disk
+        self._held = self._connect() if self.forgetful else None
 
     def close(self) -> None:
         if self._held is not None:
@@ -71,7 +80,9 @@ class Store:
 
     @contextmanager
     def opened(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection; with `write`, in a transaction that is committed to disk at the end, or rolled back."""
+        """A connection; with `write`, in a transaction that is committed to disk at the end, or
+        rolled back.
+        """
         try:
             with self._writing if write else nullcontext(), closing(self._connect()) as connection:
                 if connection.execute("PRAGMA user_version").fetchone() != (_VERSION,):
@@ -84,7 +95,8 @@ class Store:
                 try:
                     yield connection
                 except BaseException:
-                    if connection.in_transaction:  # where the disk is full, SQLite has ended it itself
+                    # where the disk is full, SQLite has ended it itself
+                    if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
@@ -93,31 +105,45 @@ class Store:
 
     def _connect(self) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?mode=rw"
-        return sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
 
     def _make(self) -> None:
-        """Create the file under a temporary name, then link it; a second process finds the complete file."""
+        """Create the file under a temporary name, then link it; a second process finds the complete
+        file.
+        """
         building = temporary_name(self.path)
         os.close(private_file(building))
         try:
             with closing(sqlite3.connect(building, isolation_level=None)) as connection:
-                journal = "WAL" if self.forgetful else "DELETE"  # DELETE leaves no other file behind
+                # DELETE leaves no other file behind
+                journal = "WAL" if self.forgetful else "DELETE"
                 connection.execute(f"PRAGMA journal_mode={journal}")
-                connection.executescript(f"BEGIN; {self.schema} PRAGMA user_version = {_VERSION}; COMMIT;")
+                connection.executescript(
+                    f"BEGIN; {self.schema} PRAGMA user_version = {_VERSION}; COMMIT;"
+                )
             os.link(building, self.path)
         except FileExistsError:
             pass
         finally:
             building.unlink()
 
-    def _translated(self, failure: sqlite3.DatabaseError | OSError) -> EngineFailed | InvalidParameter:
+    def _translated(
+        self, failure: sqlite3.DatabaseError | OSError
+    ) -> EngineFailed | InvalidParameter:
         """What a failure of SQLite or of the disk means for the operator; nothing was changed."""
         if isinstance(failure, OSError):
-            name, number = errno_code(failure.errno or 0), _ERRNOS.get(failure.errno or 0, sqlite3.SQLITE_IOERR)
+            name, number = (
+                errno_code(failure.errno or 0),
+                _ERRNOS.get(failure.errno or 0, sqlite3.SQLITE_IOERR),
+            )
         else:
             name = getattr(failure, "sqlite_errorname", "")
-            number = getattr(failure, "sqlite_errorcode", 0) & 0xFF  # https://sqlite.org/rescode.html
-        if number == sqlite3.SQLITE_IOERR and not disk_usage(self.path.parent).free:  # for the file that readers share
+            # https://sqlite.org/rescode.html
+            number = getattr(failure, "sqlite_errorcode", 0) & 0xFF
+        # for the file that readers share
+        if number == sqlite3.SQLITE_IOERR and not disk_usage(self.path.parent).free:
             number = sqlite3.SQLITE_FULL
         match number:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -129,24 +155,30 @@ class Store:
             case sqlite3.SQLITE_READONLY:
                 words = "cannot be written: make the file, its folder and their disk writable"
             case sqlite3.SQLITE_CANTOPEN if os.path.exists(self.path):
-                words = "cannot be opened: make the file and its folder accessible, and their disk writable"
+                words = (
+                    "cannot be opened: make the file and its folder accessible, and their disk"
+                    " writable"
+                )
             case _:
                 return self._unusable()
         return EngineFailed(f"the file {self.path.name} {words}", code=name)
 
     def _unusable(self) -> InvalidParameter:
         return InvalidParameter(
-            f"{self.path.name} must be a file that discreet serve created; restore it, or create a token"
+            f"{self.path.name} must be a file that discreet serve created; restore it, or create a"
+            " token"
         )
 
 
 class Requests(Store):
-    """Which question was asked under which id: an id always means one question, and its answer can be fetched again.
+    """Which question was asked under which id: an id always means one question, and its answer can
+    be fetched again.
 
-    An id belongs to its owner: the ledger stores it as `<name>:<id>`, so nobody can use or probe the id of another. A
-    study is identified by its ledger and its name, so that two studies with the same file name stay apart. An id
-    accepts only one body. The ledger keeps the answer; this file keeps only how it is shown. If the machine fails and
-    the file loses the last ids, the next request stores them again, and the ledger still charges once.
+    An id belongs to its owner: the ledger stores it as `<name>:<id>`, so nobody can use or probe
+    the id of another. A study is identified by its ledger and its name, so that two studies with
+    the same file name stay apart. An id accepts only one body. The ledger keeps the answer; this
+    file keeps only how it is shown. If the machine fails and the file loses the last ids, the next
+    request stores them again, and the ledger still charges once.
     """
 
     schema = """
@@ -168,30 +200,41 @@ CREATE TABLE request (
                 "INSERT OR IGNORE INTO request (study, id, body, view) VALUES (?, ?, ?, ?)",
                 (study, name, body, json.dumps(view)),
             ).rowcount
-            recorded = file.execute("SELECT body FROM request WHERE study = ? AND id = ?", (study, name)).fetchone()
+            recorded = file.execute(
+                "SELECT body FROM request WHERE study = ? AND id = ?", (study, name)
+            ).fetchone()
         if recorded != (body,):
             raise Refusal(
-                409, "The request_id was used for another question.", "Use a new request_id; nothing was spent."
+                409,
+                "The request_id was used for another question.",
+                "Use a new request_id; nothing was spent.",
             )
         return bool(added)
 
     def forget(self, study: str, name: str) -> None:
         """Remove an id under which nothing was spent."""
         with self.opened(write=True) as file:
-            file.execute("DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name))
+            file.execute(
+                "DELETE FROM request WHERE study = ? AND id = ? AND content IS NULL", (study, name)
+            )
 
     def keep(self, study: str, name: str, content: bytes) -> bytes:
         """The answer of public numbers under this id: the stored answer, or else this one."""
         key = (study, name)
         with self.opened(write=True) as file:
             file.execute(
-                "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?", (content, *key)
+                "UPDATE request SET content = coalesce(content, ?) WHERE study = ? AND id = ?",
+                (content, *key),
             )
-            row = file.execute("SELECT content FROM request WHERE study = ? AND id = ?", key).fetchone()
+            row = file.execute(
+                "SELECT content FROM request WHERE study = ? AND id = ?", key
+            ).fetchone()
         return bytes(row[0])
 
     def find(self, study: str, name: str) -> tuple[dict[str, Any], bytes | None] | None:
-        """How the answer of an id is shown, and the answer itself if all its numbers are public: no ledger keeps it."""
+        """How the answer of an id is shown, and the answer itself if all its numbers are public: no
+        ledger keeps it.
+        """
         with self.opened() as file:
             statement = "SELECT view, content FROM request WHERE study = ? AND id = ?"
             row = file.execute(statement, (study, name)).fetchone()

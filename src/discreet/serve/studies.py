@@ -1,4 +1,6 @@
-"""A study as clients see it: its public facts, the errors of a plan as a function of ε, and its discovery, as JSON."""
+"""A study as clients see it: its public facts, the errors of a plan as a function of ε, and its
+discovery, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,26 @@ from discreet.serve.access import Person
 from discreet.show.json import body_of
 
 _FIRST_KEYS = 20  # most keys of a column in the list of studies
-_DECADES = 3  # a slider ranges from a thousandth of the analyst's share, or of the total, to all of it
-_SIZE = 1_000  # group size for which a slider shows the error of a mean, unless the client gives one
+# a slider ranges from a thousandth of the analyst's share, or of the total, to all of it
+_DECADES = 3
+# group size for which a slider shows the error of a mean, unless the client gives one
+_SIZE = 1_000
 
 
 def study_json(study: Study, person: Person, *, discovers: bool = False) -> bodies.Study:
-    """The public facts of a study, and what this person has left; `discovers` if a discovery is allowed."""
+    """The public facts of a study, and what this person has left; `discovers` if a discovery is
+    allowed.
+    """
     policy, ledger, analyst = study.policy, study.ledger, person.analyst
     has_open_keys = any(declared.discover for declared in policy.columns.values())
     return body_of(
         bodies.Study,
         policy,
         name=study.name,
-        discovers=discovers and policy.delta is not None and study.discovered is None and has_open_keys,
+        discovers=discovers
+        and policy.delta is not None
+        and study.discovered is None
+        and has_open_keys,
         total=str(policy.epsilon),
         remaining=str(ledger.remaining(study.name)),
         allotment=None if analyst is None else str(ledger.total(study.name, analyst=analyst)),
@@ -46,7 +55,9 @@ def study_json(study: Study, person: Person, *, discovers: bool = False) -> bodi
 def _column_json(study: Study, name: str, declared: Declared) -> bodies.Column:
     keys = declared.keys
     first = None if keys is None else {"count": len(keys), "first": _plain(keys[:_FIRST_KEYS])}
-    declarations = {part: _plain(getattr(declared, part)) for part in ("bounds", "bins", "precision", "missing")}
+    declarations = {
+        part: _plain(getattr(declared, part)) for part in ("bounds", "bins", "precision", "missing")
+    }
     kind = column_under(name, declared, study.schema[name]).kind
     return body_of(bodies.Column, declared, name=name, kind=kind, keys=first, **declarations)
 
@@ -63,14 +74,21 @@ def _plain(value: Any) -> Any:
 
 
 def curve(plan: Plan, person: Person) -> bodies.Curve:
-    """The error of each released number at values of ε in even ratios; null if it has no error to show."""
+    """The error of each released number at values of ε in even ratios; null if it has no error to
+    show.
+    """
     study, size = plan.study, plan.size or _SIZE
     total = study.ledger.total(study.name, analyst=person.analyst) or study.policy.epsilon
     ratio = 10 ** (_DECADES / (CURVE - 1))
     points: list[bodies.Point] = []
     for step in range(1 - CURVE, 1):
         epsilon = max(UNIT, total * Fraction(f"{ratio**step:.6g}"))
-        points.append({"epsilon": float(epsilon), "reach": _reaches(replace(scaled(plan, epsilon), size=size))})
+        points.append(
+            {
+                "epsilon": float(epsilon),
+                "reach": _reaches(replace(scaled(plan, epsilon), size=size)),
+            }
+        )
     return {"size": size, "points": points}
 
 
@@ -103,4 +121,6 @@ def discovery_plan_json(study: Study, plan: DiscoveryPlan) -> bodies.DiscoveryPl
 
 def discovery_json(study: Study, discovered: Discovered) -> bodies.Discovery:
     keys = {column: list(names) for column, names in discovered.keys.items()}
-    return body_of(bodies.Discovery, discovered, study=study.name, keys=keys, remaining=str(study.remaining))
+    return body_of(
+        bodies.Discovery, discovered, study=study.name, keys=keys, remaining=str(study.remaining)
+    )

@@ -1,13 +1,15 @@
-"""The card of a study or a release: its privacy claims, in the terms in which such claims are compared.
+"""The card of a study or a release: its privacy claims, in the terms in which such claims are
+compared.
 
     dp_flavor · privacy_loss · model · accounting · implementation
 
-These are the sections and names of OpenDP's registry of deployments [OPD25]. They ask for what NIST SP 800-226 [NIST25]
-says a claim needs: unit, neighbours, ε and δ, what is public, mechanisms, treatment of floats, timing and randomness,
-composition, and post-processing. The custodian writes the registry's `product` (whose data, and for what purpose).
+These are the sections and names of OpenDP's registry of deployments [OPD25]. They ask for what NIST
+SP 800-226 [NIST25] says a claim needs: unit, neighbours, ε and δ, what is public, mechanisms,
+treatment of floats, timing and randomness, composition, and post-processing. The custodian writes
+the registry's `product` (whose data, and for what purpose).
 
-Every figure comes from the policy, the ledger, the plan or its certificate. A card is made to be published: it has no
-row count, no hash of the data and no path.
+Every figure comes from the policy, the ledger, the plan or its certificate. A card is made to be
+published: it has no row count, no hash of the data and no path.
 """
 
 from __future__ import annotations
@@ -50,31 +52,37 @@ _PROOF = Fraction(1)  # the ε at which a statistic is certified for the card of
 
 _HANDLING = {
     "pre_processing": (
-        "Bounds, keys and limits are declared, never taken from the data. A value outside its bounds is clamped to the "
-        "nearer bound, a missing value is dropped or replaced as declared, and rows of a unit beyond its limits are "
-        "ignored."
+        "Bounds, keys and limits are declared, never taken from the data. A value outside its"
+        " bounds is clamped to the nearer bound, a missing value is dropped or replaced as"
+        " declared, and rows of a unit beyond its limits are ignored."
     ),
     "accuracy": (
-        "Every released number has a confidence interval. It covers the noise that was added, but not sampling error "
-        "or the effect of clamping."
+        "Every released number has a confidence interval. It covers the noise that was added, but"
+        " not sampling error or the effect of clamping."
     ),
     "floating_point": (
-        "No rounding of a floating-point number can change the distribution of what is released: each value becomes an "
-        "integer on a public grid, sums are exact, and noise is an exact integer sample. Floats that help to draw it "
-        "have a proved bound of their error. Only the finished integer becomes a decimal."
+        "No rounding of a floating-point number can change the distribution of what is released:"
+        " each value becomes an integer on a public grid, sums are exact, and noise is an exact"
+        " integer sample. Floats that help to draw it have a proved bound of their error. Only the"
+        " finished integer becomes a decimal."
     ),
     "timing": (
-        "Timing channels are reduced, not eliminated: they are outside the promise. A server sends answers at "
-        "multiples of a time quantum."
+        "Timing channels are reduced, not eliminated: they are outside the promise. A server sends"
+        " answers at multiples of a time quantum."
     ),
-    "randomness": "AES-256-CTR, keyed by the operating system. No seed can be given; if it fails, nothing is released.",
+    "randomness": (
+        "AES-256-CTR, keyed by the operating system. No seed can be given; if it fails, nothing is"
+        " released."
+    ),
 }
 _POST_PROCESSING = (
-    "Estimates, intervals, ORDER BY, HAVING and LIMIT are computed from noisy integers only, and cost nothing."
+    "Estimates, intervals, ORDER BY, HAVING and LIMIT are computed from noisy integers only, and"
+    " cost nothing."
 )
 
 _SECTIONS = ("dp_flavor", "privacy_loss", "model", "accounting", "implementation")
-Section: TypeAlias = tuple[str, list[tuple[str, str]]]  # a heading and its lines: a label and a text each
+# a heading and its lines: a label and a text each
+Section: TypeAlias = tuple[str, list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,9 @@ class Card:
         formats = {".json": self.to_json, ".yaml": self.to_yaml, ".html": self.to_html}
         ending, name = Path(path).suffix, quote(Path(path).name)
         if ending not in formats:
-            raise InvalidParameter(f"the file of a card must end in {', '.join(formats)}, got {name}")
+            raise InvalidParameter(
+                f"the file of a card must end in {', '.join(formats)}, got {name}"
+            )
         return write(path, formats[ending](), force=force, kept=self.kept)
 
     @property
@@ -161,7 +171,9 @@ class Card:
 
     def __repr__(self) -> str:
         loss = self.content["privacy_loss"]
-        parameters = ", ".join(f"{name} {value}" for name, value in loss["privacy_parameters"].items())
+        parameters = ", ".join(
+            f"{name} {value}" for name, value in loss["privacy_parameters"].items()
+        )
         return f"Card({self.content['study']}: {parameters} · unit {loss['privacy_unit']})"
 
 
@@ -172,7 +184,9 @@ def of(value: object) -> Card:
 
             parameters = {"epsilon": decimal(value.budget.total), "delta": _delta(value)}
             head = value.budget.head
-            return _card(value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=COVERS)
+            return _card(
+                value, parameters, head, mechanisms=_mechanisms_of_study(value), proofs_cover=COVERS
+            )
         case Answer(plan=Plan() | ReportPlan() as plan) | AnswerFile(plan=plan) | Report(plan=plan):
             head = plan.study.budget.entry(value.entry) or plan.study.budget.head
             discovery = value.record.get("discovered", {"delta": "0"})
@@ -202,12 +216,20 @@ def _card(study: Study, parameters: dict[str, str], head: Entry, **implementatio
             "privacy_unit": policy.unit,
             "privacy_unit_description": _unit(policy),
             "neighbors": policy.neighbors,
-            "neighbors_description": f"one unit is {'replaced by any other' if replaced else 'added or removed'}",
+            "neighbors_description": (
+                f"one unit is {'replaced by any other' if replaced else 'added or removed'}"
+            ),
             "privacy_parameters": parameters,
         },
-        "model": {"model_name": "Central", "trusted": "the custodian, who holds the data, the ledger and its anchor"},
+        "model": {
+            "model_name": "Central",
+            "trusted": "the custodian, who holds the data, the ledger and its anchor",
+        },
         "accounting": {
-            "composition": "Every ε is recorded on disk before a row is read. Their sum never exceeds the total.",
+            "composition": (
+                "Every ε is recorded on disk before a row is read. Their sum never exceeds the"
+                " total."
+            ),
             "total": decimal(in_epsilon(head.total)),
             "spent": decimal(in_epsilon(head.spent)),
             "left": decimal(in_epsilon(head.total - head.spent)),
@@ -241,7 +263,10 @@ def _declared(declared: Declared) -> dict[str, Any]:
     """The declaration of a column; of its keys, only their number."""
     facts: dict[str, Any] = {}
     if declared.bounds is not None:
-        facts["bounds"] = [day(end) if isinstance(end, datetime) else decimal(Fraction(end)) for end in declared.bounds]
+        facts["bounds"] = [
+            day(end) if isinstance(end, datetime) else decimal(Fraction(end))
+            for end in declared.bounds
+        ]
     if declared.keys is not None:
         facts["keys"] = len(declared.keys)
     if declared.discover:
@@ -261,7 +286,14 @@ def _mechanisms(plan: Plan | ReportPlan) -> list[dict[str, Any]]:
     """The mechanisms of a release, each with its part of ε."""
     if isinstance(plan, ReportPlan):
         tables = [table.name for table in plan.layout.tables]
-        return [{"name": LAPLACE, "statistics": tables, "epsilon": decimal(plan.epsilon), "sets": len(plan.measured)}]
+        return [
+            {
+                "name": LAPLACE,
+                "statistics": tables,
+                "epsilon": decimal(plan.epsilon),
+                "sets": len(plan.measured),
+            }
+        ]
     titles = plan.titles()
     return [
         {
@@ -285,7 +317,9 @@ def _mechanism(design: object) -> str:
 def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
     """Each statistic that the study answers, with its proved loss; nothing is read or spent."""
     columns = study.policy.columns.items()
-    numbers = [name for name, own in columns if own.bounds and not isinstance(own.bounds[0], datetime)]
+    numbers = [
+        name for name, own in columns if own.bounds and not isinstance(own.bounds[0], datetime)
+    ]
     subjects = {None: "", "number": quoted(numbers[0]) if numbers else None}
     rows: list[dict[str, Any]] = []
     for row in STATISTICS.values():
@@ -293,33 +327,54 @@ def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
         if column is None or row.menu is None:
             continue
         form = row.form.format(column=column, share="0.9")
-        question = f"SELECT {form} FROM {quoted(study.policy.table)}"  # noqa: S608 - read by our own parser
+        question = f"SELECT {form} FROM {quoted(study.policy.table)}"  # noqa: S608
         plan = study.sql(question, epsilon=_PROOF)
         proof = proved(plan)
         proof.pop("covers", None)
-        rows.append({"statistic": row.menu.name, "name": _mechanism(plan.shares[0].design), **proof})
-    if any(declared.discover for declared in study.policy.columns.values()) or study.discovered is not None:
+        rows.append(
+            {"statistic": row.menu.name, "name": _mechanism(plan.shares[0].design), **proof}
+        )
+    if (
+        any(declared.discover for declared in study.policy.columns.values())
+        or study.discovered is not None
+    ):
         rows.append({"statistic": "keys", "name": DISCOVERY, "delta": _delta(study)})
     return rows
 
 
 def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
-    """The proved loss of a release, from the code that draws its noise; empty if everything is public."""
+    """The proved loss of a release, from the code that draws its noise; empty if everything is
+    public.
+    """
     from discreet.verify.certificate import COVERS, certify
 
     if isinstance(plan, Plan) and not plan.cost:
         return {}
     certificate = certify(plan)
     if not certificate.holds:
-        raise InvalidParameter("the noise of this release is not proved to be enough; run discreet verify to see why")
-    return {"epsilon": decimal(certificate.epsilon), "proved_loss": str(certificate.loss), "covers": COVERS}
+        raise InvalidParameter(
+            "the noise of this release is not proved to be enough; run discreet verify to see why"
+        )
+    return {
+        "epsilon": decimal(certificate.epsilon),
+        "proved_loss": str(certificate.loss),
+        "covers": COVERS,
+    }
 
 
 def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
-    """Lines of YAML: blocks of names and items; scalars as in JSON, which YAML reads in the same way."""
+    """Lines of YAML: blocks of names and items; scalars as in JSON, which YAML reads in the same
+    way.
+    """
     indent = "  " * depth
-    for name, item in value.items() if isinstance(value, dict) else ((None, item) for item in value):
-        plain = name is not None and re.fullmatch("[a-z_]{4,}", name) and name not in ("null", "true", "false")
+    for name, item in (
+        value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    ):
+        plain = (
+            name is not None
+            and re.fullmatch("[a-z_]{4,}", name)
+            and name not in ("null", "true", "false")
+        )
         head = indent + ("-" if name is None else f"{name if plain else _scalar(name)}:")
         if isinstance(item, dict | list) and item:
             yield head
@@ -331,13 +386,21 @@ def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     """A value as JSON, with escapes for characters that YAML takes for a line end or refuses."""
     text = json.dumps(value, ensure_ascii=False)
-    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda letter: f"\\u{ord(letter[0]):04x}", text)
+    return re.sub(
+        "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda letter: f"\\u{ord(letter[0]):04x}", text
+    )
 
 
 def _mechanism_rows(implementation: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for row in implementation["mechanisms"]:
         name = row["statistic"] if "statistic" in row else ", ".join(row["statistics"])
-        cost = f", ε {row['epsilon']}" if "epsilon" in row else f", δ {row['delta']}" if "delta" in row else ""
+        cost = (
+            f", ε {row['epsilon']}"
+            if "epsilon" in row
+            else f", δ {row['delta']}"
+            if "delta" in row
+            else ""
+        )
         yield name, f"{row['name']}{cost}{_proof_text(row)}"
     if "proofs_cover" in implementation:
         yield "proofs cover", implementation["proofs_cover"]

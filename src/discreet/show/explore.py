@@ -1,20 +1,25 @@
-"""An interactive page with sliders for ε, Δ, n, t and d: curves, their ratio, the attacker, the errors. No network.
+"""An interactive page with sliders for ε, Δ, n, t and d: curves, their ratio, the attacker, the
+errors. No network.
 
 Every number on the page is computed here and embedded. For each ε, Δ and n of the sliders:
 
-    P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         probabilities of the discrete law, correctly rounded
+    P(k) = (1−q)/(1+q)·q^|k|, q = e^(−ε/Δ)         probabilities of the discrete law, correctly
+                                                   rounded
     e^(ε·m/Δ), m = |y−Δ| − |y|                      their ratio at an output y
-    ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            success of the best guess: 1/2 plus half of the total variation
-    e^ε/(1+e^ε), e^2ε/(1+e^2ε)                      limits of any guess; the second for a value under add-remove
+    ½ + ½·(F(m) − F(m−Δ)), m = ⌈Δ/2⌉ − 1            success of the best guess: 1/2 plus half of the
+                                                    total variation
+    e^ε/(1+e^ε), e^2ε/(1+e^2ε)                      limits of any guess; the second for a value
+                                                    under add-remove
 
 and for continuous noise Figure 1 of the texts and Lemma 1.4, in units of λ:
 
     e^−u/2                                          the density of Lap(1) at u
-    e^−t, 1 − (1 − e^−t/d)^d                        bound and value of P(M > λ(ln d + t)), M the largest of d
+    e^−t, 1 − (1 − e^−t/d)^d                        bound and value of P(M > λ(ln d + t)), M the
+                                                    largest of d
     ln d + 1, 1 + 1/2 + … + 1/d                     bound and value of E(M)/λ
 
-and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of the page only draws
-and scales.
+and the errors of a mean and of a fraction (`figures.accuracy`, `calibrate.lemma`). The script of
+the page only draws and scales.
 """
 
 from __future__ import annotations
@@ -43,7 +48,8 @@ PEOPLE = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_00
 WINDOW = (-20, 25)  # first and last output that is drawn
 SCALES = (1, 2, 4, 7)  # those of Figure 1 of the texts
 REACH = 15  # of that figure
-_MOST_UNITS = math.ceil(REACH * max(EPSILONS) / min(DELTAS))  # the curve of the smallest λ, too, leaves the figure
+# the curve of the smallest λ, too, leaves the figure
+_MOST_UNITS = math.ceil(REACH * max(EPSILONS) / min(DELTAS))
 UNITS = tuple(Fraction(step, 10) for step in range(10 * _MOST_UNITS + 1))  # the u of its curves
 TIMES = tuple(Fraction(step, 4) for step in range(33))  # the t of Lemma 1.4
 DRAWS = (1, 2, 5, 10, 50, 100, 1_000, 3_143, 1_000_000)  # the d of Lemma 1.4; counties in between
@@ -78,7 +84,9 @@ def page() -> str:
         "{{DARK}}": _variables(1),
         "{{HASH}}": f"sha256-{digest}",
         "{{VERSION}}": version("discreet"),
-        "{{DATA}}": json.dumps(values(), allow_nan=False, ensure_ascii=False, separators=(",", ":")),
+        "{{DATA}}": json.dumps(
+            values(), allow_nan=False, ensure_ascii=False, separators=(",", ":")
+        ),
         "{{SCRIPT}}": script,
     }
     text = (folder / "explore.html").read_text("utf-8")
@@ -88,9 +96,14 @@ def page() -> str:
 
 
 def values() -> dict[str, Any]:
-    mean = [[[mean_reach(n, epsilon, (0, delta), _LEVEL) for n in PEOPLE] for delta in DELTAS] for epsilon in EPSILONS]
+    mean = [
+        [[mean_reach(n, epsilon, (0, delta), _LEVEL) for n in PEOPLE] for delta in DELTAS]
+        for epsilon in EPSILONS
+    ]
     means = [error for row in mean for errors in row for error in errors]
-    response = [[lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS]
+    response = [
+        [lemma.randomized_response(n=n, epsilon=epsilon) for n in PEOPLE] for epsilon in EPSILONS
+    ]
     noise = [lemma.root_mean_square_error(1 / epsilon, law="discrete") for epsilon in EPSILONS]
     laplace = [[error / n for n in PEOPLE] for error in noise]
     return {
@@ -132,7 +145,8 @@ def _lemma() -> dict[str, Any]:
         "logs": [float(log) for log in logs],
         "bound": [lemma.tail(1, t) for t in TIMES],
         "exact": [
-            [lemma.max_tail(1, d, log + t, law="continuous") for t in TIMES] for d, log in zip(DRAWS, logs, strict=True)
+            [lemma.max_tail(1, d, log + t, law="continuous") for t in TIMES]
+            for d, log in zip(DRAWS, logs, strict=True)
         ],
         "largestBound": [lemma.expected_max(1, d) for d in DRAWS],
         "largest": [lemma.expected_max(1, d, law="continuous") for d in DRAWS],

@@ -1,7 +1,9 @@
-"""Plans, answers, reports, releases, studies and ledgers in a notebook: small tables, for light and dark themes.
+"""Plans, answers, reports, releases, studies and ledgers in a notebook: small tables, for light and
+dark themes.
 
-Colours are the notebook's own (`inherit`, `currentColor`). Styles are inline, since notebooks drop style sheets. Every
-text is escaped: a key may be anything. A long table shows its first and last rows.
+Colours are the notebook's own (`inherit`, `currentColor`). Styles are inline, since notebooks drop
+style sheets. Every text is escaped: a key may be anything. A long table shows its first and last
+rows.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def of(value: object) -> str:
     for kind, parts in _PARTS.items():
         if isinstance(value, kind):
             return f'<div style="{_BOX}">{"".join(parts(value))}</div>'
-    raise InvalidParameter(f"expected a plan, an answer, a release, a study or a ledger, got {quote(value)}")
+    raise InvalidParameter(
+        f"expected a plan, an answer, a release, a study or a ledger, got {quote(value)}"
+    )
 
 
 def table(
@@ -57,14 +61,19 @@ def table(
     most: int | None = MOST_ROWS,
     attributes: Callable[[str, bool], str] = _inline,
 ) -> str:
-    """A table; `texts` are the indexes of text columns; beyond `most` rows, only the first and last are shown.
+    """A table; `texts` are the indexes of text columns; beyond `most` rows, only the first and last
+    are shown.
 
-    `attributes` returns the attributes of a tag: of the table, or of a cell that is a text or a number.
+    `attributes` returns the attributes of a tag: of the table, or of a cell that is a text or a
+    number.
     """
     (head, *body), below = shortened(headings, rows, most)
 
     def row(cells: Sequence[str], tag: str) -> str:
-        tags = (f"<{tag} {attributes(tag, index in texts)}>{escape(cell)}</{tag}>" for index, cell in enumerate(cells))
+        tags = (
+            f"<{tag} {attributes(tag, index in texts)}>{escape(cell)}</{tag}>"
+            for index, cell in enumerate(cells)
+        )
         return f"<tr>{''.join(tags)}</tr>"
 
     lines = "".join(row(cells, "td") for cells in body)
@@ -73,11 +82,17 @@ def table(
 
 
 def line(text: str, *, quiet: bool = True) -> str:
-    return f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>' if text else ""
+    return (
+        f'<div style="{_QUIET if quiet else "font-weight:600"}">{escape(one_line(text))}</div>'
+        if text
+        else ""
+    )
 
 
 def _plan(plan: Plan) -> Iterator[str]:
-    return _plan_parts(plan, (0, 3), " ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent.")
+    return _plan_parts(
+        plan, (0, 3), " ".join(plan.notes), *plan.warnings, "Nothing was read, nothing is spent."
+    )
 
 
 def _answer(answer: Answer) -> Iterator[str]:
@@ -108,8 +123,18 @@ def _report(report: Report) -> Iterator[str]:
 def _release(release: Release) -> Iterator[str]:
     if isinstance(release, Vector):
         kind, names = _labels(release)
-        rows = [[name, *_number_cells(*triple)] for name, triple in zip(names, triples(release), strict=True)]
-        yield table([kind, "count" if isinstance(release, Histogram) else release.statistic, "95 % interval"], rows)
+        rows = [
+            [name, *_number_cells(*triple)]
+            for name, triple in zip(names, triples(release), strict=True)
+        ]
+        yield table(
+            [
+                kind,
+                "count" if isinstance(release, Histogram) else release.statistic,
+                "95 % interval",
+            ],
+            rows,
+        )
     else:
         yield _statistics({release.statistic: release})
     yield line(release.note)
@@ -127,7 +152,9 @@ def _statistics(releases: Mapping[str, Release]) -> str:
     for name, release in releases.items():
         numbers = triples(release)
         several = isinstance(release, Vector)
-        rows.append([name, *([f"{len(numbers):,} numbers", ""] if several else _number_cells(*numbers[0]))])
+        rows.append(
+            [name, *([f"{len(numbers):,} numbers", ""] if several else _number_cells(*numbers[0]))]
+        )
     return table(["statistic", "released", "95 % interval"], rows)
 
 
@@ -135,7 +162,9 @@ def _study(study: Study) -> Iterator[str]:
     policy = study.policy
     title = study.name if study.name.startswith("study") else f"study {study.name}"
     yield line(f"{title} · ε {shown(study.remaining)} of {shown(policy.epsilon)} left", quiet=False)
-    rows = f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
+    rows = (
+        f", up to {policy.max_rows:,} rows each" if policy.unit != "row" and policy.max_rows else ""
+    )
     yield line(f"{policy.neighbors} · unit {policy.unit}{rows}{study.forgetful}")
     columns = [[name, _declaration(column)] for name, column in policy.columns.items()]
     yield table(["column", "declared"], columns, texts=(0, 1))
@@ -145,7 +174,11 @@ def _declaration(column: Declared) -> str:
     """The declaration of a column in a few words."""
     words = []
     if column.bounds is not None:
-        words.append(" to ".join(shown(end) if isinstance(end, Fraction) else day(end) for end in column.bounds))
+        words.append(
+            " to ".join(
+                shown(end) if isinstance(end, Fraction) else day(end) for end in column.bounds
+            )
+        )
     if column.bins is not None:
         words.append(f"{len(column.bins) - 1} bins")
     if column.keys is not None:

@@ -1,4 +1,7 @@
-"""The plan of a question or a report as JSON, the same for the command line and HTTP. Exact numbers are texts."""
+"""The plan of a question or a report as JSON, the same for the command line and HTTP.
+
+Exact numbers are texts.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,9 @@ class PlanJson(TypedDict):
     simultaneous: bool
     size: int | None
     cells: int
-    asked_before: Annotated[bool, Words(description="answered at this ε before: free while the data is the same")]
+    asked_before: Annotated[
+        bool, Words(description="answered at this ε before: free while the data is the same")
+    ]
     columns: list[str]
     lines: list[PlanLine]
     notes: list[str]
@@ -63,9 +68,14 @@ class PlanJson(TypedDict):
 
 
 def body_of(kind: type[Body], value: object, /, **fields: Any) -> Body:
-    """A body of this kind: the given fields, and the other fields from the attributes of the same name."""
+    """A body of this kind: the given fields, and the other fields from the attributes of the same
+    name.
+    """
     names = kind.__annotations__
-    return cast(Body, {name: fields[name] if name in fields else _plain(getattr(value, name)) for name in names})
+    return cast(
+        Body,
+        {name: fields[name] if name in fields else _plain(getattr(value, name)) for name in names},
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -88,11 +98,18 @@ def plan_json(plan: Plan) -> PlanJson:
 def _shared(plan: Plan | ReportPlan) -> dict[str, Any]:
     study = plan.study
     asked_before = bool(plan.asked_before)
-    return {"study": study.name, "asked_before": asked_before, "remaining": str(study.remaining), "text": repr(plan)}
+    return {
+        "study": study.name,
+        "asked_before": asked_before,
+        "remaining": str(study.remaining),
+        "text": repr(plan),
+    }
 
 
 class ReportLineJson(TypedDict):
-    """The error of one number of a table: measured together with all tables, and if each table were asked alone."""
+    """The error of one number of a table: measured together with all tables, and if each table were
+    asked alone.
+    """
 
     table: str
     column: str
@@ -121,7 +138,9 @@ class ReportPlanJson(TypedDict):
     confidence: Exact
     simultaneous: bool
     integers: bool
-    asked_before: Annotated[bool, Words(description="answered at this ε before: free while the data is the same")]
+    asked_before: Annotated[
+        bool, Words(description="answered at this ε before: free while the data is the same")
+    ]
     lines: list[ReportLineJson]
     measured: list[MeasuredSet]
     remaining: Exact
@@ -137,8 +156,12 @@ def measured_sets(plan: ReportPlan) -> list[MeasuredSet]:
     """The sets that a report measures, in descending order of their ε."""
     sets: list[MeasuredSet] = [
         {
-            "columns": [_axis_name(plan, index, level) for index, level in enumerate(levels) if level],
-            "cells": math.prod(axis.sizes[level] for axis, level in zip(plan.axes, levels, strict=True)),
+            "columns": [
+                _axis_name(plan, index, level) for index, level in enumerate(levels) if level
+            ],
+            "cells": math.prod(
+                axis.sizes[level] for axis, level in zip(plan.axes, levels, strict=True)
+            ),
             "epsilon": str(part * plan.epsilon),
         }
         for levels, part in plan.measured
@@ -156,7 +179,9 @@ def set_text(measured: MeasuredSet) -> str:
 
 
 def measured_text(plan: ReportPlan) -> str:
-    measured = [(set_text(one), shown(read_fraction(one["epsilon"]))) for one in measured_sets(plan)]
+    measured = [
+        (set_text(one), shown(read_fraction(one["epsilon"]))) for one in measured_sets(plan)
+    ]
     sets = [f"{text} with ε {epsilon}" for text, epsilon in measured]
     return f"measured: {', '.join(sets[:_MOST_SETS])}{', …' if len(sets) > _MOST_SETS else ''}"
 
@@ -169,7 +194,11 @@ def _axis_name(plan: ReportPlan, index: int, level: int) -> str:
             for title, output in table.query.outputs:
                 if own == (index, level) and output == Named(group.name):
                     return title
-    of: Any = attribute.number.of.of if attribute.number is not None else attribute.group and attribute.group.of
+    of: Any = (
+        attribute.number.of.of
+        if attribute.number is not None
+        else attribute.group and attribute.group.of
+    )
     name: str = of.name if isinstance(of, Column) else text(of)
     if level == attribute.axis.levels:
         return name

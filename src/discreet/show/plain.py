@@ -27,7 +27,10 @@ def markdown(opening: Opening, tables: Sequence[Table], method: Method) -> str:
         table = "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], line, *cells[1:]))
         parts += [*_markdown_opening(above, "##"), table]
     parts.append(f"## {METHOD}")
-    parts += [f"**{_escaped(heading)}.** {_escaped(' '.join(sentences))}" for heading, sentences in method.items()]
+    parts += [
+        f"**{_escaped(heading)}.** {_escaped(' '.join(sentences))}"
+        for heading, sentences in method.items()
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -37,14 +40,19 @@ def text(opening: Opening, tables: Sequence[Table], method: Method) -> str:
     for above, headings, rows, keys in tables:
         parts += [*_text_opening(above, "-"), "\n".join(_aligned(headings, rows, keys))]
     parts.append(f"{METHOD}\n{'-' * len(METHOD)}")
-    parts += [_wrapped(f"{heading}: {' '.join(map(one_line, sentences))}") for heading, sentences in method.items()]
+    parts += [
+        _wrapped(f"{heading}: {' '.join(map(one_line, sentences))}")
+        for heading, sentences in method.items()
+    ]
     return "\n\n".join(parts) + "\n"
 
 
 def _markdown_opening(opening: Opening, level: str) -> Iterator[str]:
     if opening.title:
         yield f"{level} {_escaped(opening.title)}"
-    paragraphs = [_escaped(part.strip()) for part in (opening.caption, opening.source, opening.words) if part]
+    paragraphs = [
+        _escaped(part.strip()) for part in (opening.caption, opening.source, opening.words) if part
+    ]
     yield from (_LIST.sub(r"\1\\\2", paragraph) for paragraph in paragraphs)
     if opening.sql:
         sql = printable(opening.sql.strip())
@@ -68,12 +76,16 @@ def _wrapped(paragraph: str) -> str:
     return textwrap.fill(paragraph, _WIDTH, break_on_hyphens=False)
 
 
-def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[int]) -> list[str]:
+def _aligned(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[int]
+) -> list[str]:
     cells = [[one_line(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = ["<" if index in keys else ">" for index in range(len(headings))]
     form = list(zip(sides, widths, strict=True))
     return [
-        "  ".join(f"{cell:{side}{width}}" for cell, (side, width) in zip(row, form, strict=True)).rstrip()
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, (side, width) in zip(row, form, strict=True)
+        ).rstrip()
         for row in cells
     ]

@@ -4,9 +4,11 @@
     source, date       the study's name, never a path, and the day of the release
     words, sql         a description of the columns, and the question as it was typed
     …                  the table
-    method             what is protected, what the intervals cover, what is public, how numbers are rounded
+    method             what is protected, what the intervals cover, what is public, how numbers are
+                       rounded
 
-HTML, Markdown, text and spreadsheets have the same texts; `report`, `plain` and `spreadsheet` lay them out.
+HTML, Markdown, text and spreadsheets have the same texts; `report`, `plain` and `spreadsheet` lay
+them out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from typing import TYPE_CHECKING, Any, assert_never
 from discreet.ask.expression import Column, Expression
 from discreet.ask.kinds import kind_of
 from discreet.ask.normal import decimal, text
-from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Moment, Named, Quantiles, Query, released
+from discreet.ask.query import (
+    Aggregate,
+    Count,
+    CountUnits,
+    Extreme,
+    Moment,
+    Named,
+    Quantiles,
+    Query,
+    released,
+)
 from discreet.errors import one_line
 from discreet.formats import as_float, left_shown, readable, shown
 from discreet.outside import read_fraction
@@ -43,7 +55,8 @@ class Opening:
 
     title: str
     caption: str = ""
-    source: str = ""  # the name of the study and the day; empty for a table of a report, which shows them once
+    # the name of the study and the day; empty for a table of a report, which shows them once
+    source: str = ""
     words: str = ""
     sql: str = ""
 
@@ -66,14 +79,22 @@ def title_of(answer: Answer) -> str:
     numbers = [name for name in answer.columns if name not in keys]
     title = ", ".join(numbers) if len(numbers) <= _NAMED else f"{len(numbers)} statistics"
     title += f" by {' and '.join(keys)}" if keys else ""
-    return title[:1].upper() + title[1:] if numbers[:1] and numbers[0].isidentifier() else title or "Released numbers"
+    return (
+        title[:1].upper() + title[1:]
+        if numbers[:1] and numbers[0].isidentifier()
+        else title or "Released numbers"
+    )
 
 
 def keys_of(answer: Answer) -> list[int]:
     """The indexes of the key columns."""
     names = {group.name for group in answer.query.groups}
     outputs = [output for _, output in answer.query.outputs]
-    return [index for index, output in enumerate(outputs) if isinstance(output, Named) and output.name in names]
+    return [
+        index
+        for index, output in enumerate(outputs)
+        if isinstance(output, Named) and output.name in names
+    ]
 
 
 def source_of(record: Mapping[str, Any]) -> str:
@@ -84,9 +105,13 @@ def source_of(record: Mapping[str, Any]) -> str:
 
 
 def words_of(query: Query, unit: str) -> str:
-    """A description of the columns; empty if only their names are known, as for an answer over HTTP."""
+    """A description of the columns; empty if only their names are known, as for an answer over
+    HTTP.
+    """
     keys = {group.name for group in query.groups}
-    names = [name for name, output in query.outputs if isinstance(output, Named) and output.name in keys]
+    names = [
+        name for name, output in query.outputs if isinstance(output, Named) and output.name in keys
+    ]
     numbers = {
         number: phrase
         for name, aggregate in query.aggregates
@@ -100,27 +125,34 @@ def words_of(query: Query, unit: str) -> str:
     if not parts:
         return ""
     sentence = f"{f'For each {_listed(names)}, ' if names else ''}{_listed(parts)}."
-    where = f" Only rows where {_plain(query.where)} are counted." if query.where is not None else ""
+    where = (
+        f" Only rows where {_plain(query.where)} are counted." if query.where is not None else ""
+    )
     return one_line(sentence + where)
 
 
-def _phrases(aggregate: Aggregate, unit: str) -> list[str]:  # noqa: PLR0911 - one case for each aggregate
+def _phrases(aggregate: Aggregate, unit: str) -> list[str]:  # noqa: PLR0911
     """A noun phrase for each number of an aggregate."""
     match aggregate:
         case Count(of):
             if of is None:
                 return ["the number of rows"]
-            known = f"where {_plain(of)}" if kind_of(of) == "truth" else f"with a value of {_plain(of)}"
+            known = (
+                f"where {_plain(of)}" if kind_of(of) == "truth" else f"with a value of {_plain(of)}"
+            )
             return [f"the number of rows {known}"]
         case CountUnits():
             return [f"the number of distinct values of {unit}"]
         case Moment(statistic, of):
             if kind_of(of) == "truth":
                 return [f"the share of rows where {_plain(of)}"]
-            return [f"the {'standard deviation' if statistic == 'std' else statistic} of {_plain(of)}"]
+            return [
+                f"the {'standard deviation' if statistic == 'std' else statistic} of {_plain(of)}"
+            ]
         case Quantiles(of, shares):
             return [
-                f"the {'median' if share == Fraction(1, 2) else f'{decimal(share)} quantile'} of {_plain(of)}"
+                f"the {'median' if share == Fraction(1, 2) else f'{decimal(share)} quantile'} of"
+                f" {_plain(of)}"
                 for share in shares
             ]
         case Extreme(side, of):
@@ -162,15 +194,18 @@ def cost(answer: Answer | Report) -> list[str]:
     if not answer.epsilon:
         return ["These numbers cost no ε: all of them are public."]
     sentences = [
-        f"ε = {shown(answer.epsilon)} was spent; {left_shown(answer.remaining)} was left of the study's total. "
-        f"{neighbors[0].upper()}{neighbors[1:]}, the probability of every outcome changes by at most a factor of e^ε"
+        f"ε = {shown(answer.epsilon)} was spent; {left_shown(answer.remaining)} was left of the"
+        f" study's total. {neighbors[0].upper()}{neighbors[1:]}, the probability of every outcome"
+        " changes by at most a factor of e^ε"
         + (f" = {math.exp(float(answer.epsilon)):.4g}." if answer.epsilon <= 20 else ".")
     ]
     keys = record.get("discovered")
     if keys is not None:
         epsilon, delta = (shown(read_fraction(keys[name])) for name in ("epsilon", "delta"))
         columns = ", ".join(keys["columns"])
-        sentences.append(f"The keys of {columns} were discovered earlier, at (ε, δ) = ({epsilon}, {delta}).")
+        sentences.append(
+            f"The keys of {columns} were discovered earlier, at (ε, δ) = ({epsilon}, {delta})."
+        )
     return sentences
 
 
@@ -178,7 +213,10 @@ def promise(record: Mapping[str, Any]) -> Iterable[str]:
     """How many rows of a unit are used."""
     unit, rows = record.get("unit", "row"), record.get("max_rows")
     if unit != "row" and rows:
-        yield f"At most {many(rows, 'row')} of each {unit} {'is' if rows == 1 else 'are'} used; the rest are ignored."
+        yield (
+            f"At most {many(rows, 'row')} of each {unit} {'is' if rows == 1 else 'are'} used; the"
+            " rest are ignored."
+        )
 
 
 def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
@@ -187,8 +225,9 @@ def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
     coverage = f"Each exact number lies within its ± in {percent} of releases."
     if record.get("simultaneous"):
         coverage = (
-            f"In at least {percent} of releases, all exact numbers of {of} lie within their ± at once. Each has "
-            "an equal part of the probability of a miss (Bonferroni), however the numbers depend on each other."
+            f"In at least {percent} of releases, all exact numbers of {of} lie within their ± at"
+            " once. Each has an equal part of the probability of a miss (Bonferroni), however the"
+            " numbers depend on each other."
         )
     return f"{coverage} The interval covers the noise that was added. {_NOT_COVERED}"
 
@@ -196,7 +235,10 @@ def meaning(record: Mapping[str, Any], of: str = "the table") -> str:
 def left_out(answer: Answer) -> Iterable[str]:
     """Which intervals leave out the rounding of values."""
     for title, half in answer.roundings.items():
-        yield f"That of {title} leaves out the rounding of values, at most {readable(as_float(half), 3)} a row."
+        yield (
+            f"That of {title} leaves out the rounding of values, at most"
+            f" {readable(as_float(half), 3)} a row."
+        )
 
 
 def public(query: Query) -> list[str]:
@@ -205,30 +247,51 @@ def public(query: Query) -> list[str]:
     for group in query.groups:
         names = [name for name, output in query.outputs if output == Named(group.name)]
         of = names[0] if names else _plain(group.of)
-        rest = f"all other rows are counted as {group.other}" if group.other else "all other rows are left out"
+        rest = (
+            f"all other rows are counted as {group.other}"
+            if group.other
+            else "all other rows are left out"
+        )
         parts = "bins" if group.edges is not None else "keys"
-        sentences.append(f"The list of {parts} of {of} is public: each has a row in the table, and {rest}.")
-    bounded = [aggregate for _, aggregate in query.aggregates if isinstance(aggregate, Moment | Quantiles | Extreme)]
+        sentences.append(
+            f"The list of {parts} of {of} is public: each has a row in the table, and {rest}."
+        )
+    bounded = [
+        aggregate
+        for _, aggregate in query.aggregates
+        if isinstance(aggregate, Moment | Quantiles | Extreme)
+    ]
     for number in dict.fromkeys(bounded):
         if kind_of(number.of) == "truth":
             continue
         of = _plain(number.of)
-        missing = "are left out" if number.missing is None else f"count as {decimal(number.missing)}"
+        missing = (
+            "are left out" if number.missing is None else f"count as {decimal(number.missing)}"
+        )
         sentences.append(
-            f"The bounds of {of} are public: values below {decimal(number.lower)} or above {decimal(number.upper)} "
-            f"count as the nearer bound. Rows without a value of {of} {missing}."
+            f"The bounds of {of} are public: values below {decimal(number.lower)} or above"
+            f" {decimal(number.upper)} count as the nearer bound. Rows without a value of {of}"
+            f" {missing}."
         )
     return [
         *dict.fromkeys(sentences),
-        "The released numbers are public, and so is everything computed from them alone (post-processing).",
+        (
+            "The released numbers are public, and so is everything computed from them alone"
+            " (post-processing)."
+        ),
     ]
 
 
 def rounding(decimals: object = None) -> str:
-    how = "Numbers are rounded to two digits of their error" if decimals is None else "Numbers are rounded"
+    how = (
+        "Numbers are rounded to two digits of their error"
+        if decimals is None
+        else "Numbers are rounded"
+    )
     return (
-        f"{how}. Ends of intervals are rounded outward, so that the intervals hold at least as often. "
-        "CSV and spreadsheets have the same digits; Parquet and JSON have the unrounded numbers."
+        f"{how}. Ends of intervals are rounded outward, so that the intervals hold at least as"
+        " often. CSV and spreadsheets have the same digits; Parquet and JSON have the unrounded"
+        " numbers."
     )
 
 

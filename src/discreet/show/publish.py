@@ -4,7 +4,8 @@
     .json .parquet        tables for programs, unrounded
     .html .md .txt        documents: title, source, date, question, table, and method
 
-A file that cannot be written is refused before anything is written and, for a command, before ε is spent (`refuse`).
+A file that cannot be written is refused before anything is written and, for a command, before ε is
+spent (`refuse`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _content(answer: Answer, form: str, above: Opening, decimals: Decimals) -> b
     how = method(answer, decimals)
     match form:
         case "xlsx":
-            return spreadsheet.workbook(above, {"Table": (above, answer, decimals)}, facts_of(answer.record), how)
+            return spreadsheet.workbook(
+                above, {"Table": (above, answer, decimals)}, facts_of(answer.record), how
+            )
         case "html":
             from discreet.show.report import page_of
 
@@ -93,6 +96,10 @@ def facts_of(record: Mapping[str, Any]) -> dict[str, str]:
         "ε": shown(read_fraction(record["epsilon"])),
         "δ": shown(read_fraction(record.get("delta", "0"))),
         "Neighbours": f"{record['neighbors']}, unit: {unit}",
-        "Confidence": f"{float(read_fraction(record['confidence'])) * 100:g} %" if "confidence" in record else "",
+        "Confidence": (
+            f"{float(read_fraction(record['confidence'])) * 100:g} %"
+            if "confidence" in record
+            else ""
+        ),
         "Software": str(record.get("software", "")),
     }

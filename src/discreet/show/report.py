@@ -1,7 +1,9 @@
-"""A released answer as one HTML file to publish: description, figure, table, method, and the record.
+"""A released answer as one HTML file to publish: description, figure, table, method, and the
+record.
 
-The file needs no network and no script. It follows the reader's light or dark theme, and prints well. Everything in it
-was released: it is made from the answer alone, which is the content that the ledger keeps.
+The file needs no network and no script. It follows the reader's light or dark theme, and prints
+well. Everything in it was released: it is made from the answer alone, which is the content that the
+ledger keeps.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from discreet.show.publication import METHOD, Method, Opening, keys_of
 def page_of(answer: Answer, above: Opening, how: Method, decimals: Decimals = None) -> str:
     """The page of an answer: its description, figure, numbers and method."""
     record = printable(json.dumps(answer.record, ensure_ascii=False, indent=1))
-    numbers = table(answer.columns, answer.shown(decimals), texts=keys_of(answer), most=None, attributes=classes)
+    numbers = table(
+        answer.columns, answer.shown(decimals), texts=keys_of(answer), most=None, attributes=classes
+    )
     return page(
         above.title,
-        f"{opened(above)}<figure>{svg(make('release', answer=answer))}</figure><div class='wide'>{numbers}</div>"
+        f"{opened(above)}<figure>{svg(make('release', answer=answer))}</figure><div"
+        f" class='wide'>{numbers}</div>"
         f'<section id="method"><h2>{METHOD}</h2>{sections(how)}'
         f"<details><summary>The record in the ledger</summary><pre>{escape(record)}</pre></details>"
         "</section>",
@@ -37,7 +42,9 @@ def opened(above: Opening) -> str:
 
 
 def sections(how: Method) -> str:
-    return "".join(f"<h3>{escape(heading)}</h3>{paragraphs(*sentences)}" for heading, sentences in how.items())
+    return "".join(
+        f"<h3>{escape(heading)}</h3>{paragraphs(*sentences)}" for heading, sentences in how.items()
+    )
 
 
 def page(title: str, body: str) -> str:
@@ -60,21 +67,24 @@ def classes(tag: str, text: bool) -> str:
 
 
 def _style() -> str:
-    names = {"card": theme.CARD, "text": theme.TEXT, "quiet": theme.QUIET, "line": theme.GRID, "link": theme.BLUE}
-    day, night = ("".join(f"--{name}:{pair[card]};" for name, pair in names.items()) for card in (0, 1))
+    names = {
+        "card": theme.CARD,
+        "text": theme.TEXT,
+        "quiet": theme.QUIET,
+        "line": theme.GRID,
+        "link": theme.BLUE,
+    }
+    day, night = (
+        "".join(f"--{name}:{pair[card]};" for name, pair in names.items()) for card in (0, 1)
+    )
     return (
-        f":root{{color-scheme:light dark;{day}}}@media screen and (prefers-color-scheme: dark){{:root{{{night}}}}}"
-        "body{margin:0;background:var(--card);color:var(--text);font:16px/1.5 system-ui,sans-serif}"
-        "main{max-width:46rem;margin:0 auto;padding:2rem 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}"
-        ".source{color:var(--quiet)}a{color:var(--link)}"
-        "h3{font-size:1rem;margin-bottom:0}h2,h3{break-after:avoid}h3+p{margin-top:.25rem}"
-        "code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}"
-        "figure{margin:1rem 0;overflow-x:auto;break-inside:avoid}figure svg{max-width:100%;height:auto}"
-        ".wide{overflow-x:auto}"
-        "table{border-collapse:collapse}th,td{text-align:left;padding:.25rem 1.2rem .25rem 0;"
-        "border-bottom:1px solid var(--line);vertical-align:top}"
-        ".number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
-        "thead{display:table-header-group}tr{break-inside:avoid}summary{cursor:pointer;margin-top:2rem}"
-        f"{theme.repaint()}"
-        "@media print{main{max-width:none;padding:0}details{display:none}}"
+        f":root{{color-scheme:light dark;{day}}}@media screen and (prefers-color-scheme:"
+        f" dark){{:root{{{night}}}}}body{{margin:0;background:var(--card);color:var(--text);font:16px/1.5"
+        " system-ui,sans-serif}main{max-width:46rem;margin:0 auto;padding:2rem"
+        " 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}.source{color:var(--quiet)}a{color:var(--link)}h3{font-size:1rem;margin-bottom:0}h2,h3{break-after:avoid}h3+p{margin-top:.25rem}code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}figure{margin:1rem"
+        " 0;overflow-x:auto;break-inside:avoid}figure"
+        " svg{max-width:100%;height:auto}.wide{overflow-x:auto}table{border-collapse:collapse}th,td{text-align:left;padding:.25rem"
+        " 1.2rem .25rem 0;border-bottom:1px solid"
+        f" var(--line);vertical-align:top}}.number{{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}}thead{{display:table-header-group}}tr{{break-inside:avoid}}summary{{cursor:pointer;margin-top:2rem}}{theme.repaint()}@media"
+        " print{main{max-width:none;padding:0}details{display:none}}"
     )

@@ -1,7 +1,8 @@
-"""Signatures of released files, with what the ledger records of them and the proof of their privacy loss.
+"""Signatures of released files, with what the ledger records of them and the proof of their privacy
+loss.
 
-Each record has one signature, which signs the record and its files. The folder of a report has one record; the file of
-an answer belongs to the record of the same name.
+Each record has one signature, which signs the record and its files. The folder of a report has one
+record; the file of an answer belongs to the record of the same name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def sign(
 ) -> list[Path]:
     """Sign the files of a release, its records among them; the paths of the signatures."""
     if release.plan is None:
-        raise InvalidParameter("an answer from a server must be signed by the custodian, who keeps its ledger")
+        raise InvalidParameter(
+            "an answer from a server must be signed by the custodian, who keeps its ledger"
+        )
     signer, study, paths = Signer.load(key), release.plan.study, list(map(Path, files))
     _refuse_names(paths)
     records = dict.fromkeys(path for path in paths if path.name.endswith(_RECORD))
@@ -41,11 +44,19 @@ def sign(
         raise InvalidParameter(f"files must include their record, which ends in {_RECORD}")
     for record in records:
         free(signature_place(record), force=force, kept=study.kept)
-    about = {"study": study.name, "entry": release.entry, "proof": proved(release.plan) if release.epsilon else {}}
+    about = {
+        "study": study.name,
+        "entry": release.entry,
+        "proof": proved(release.plan) if release.epsilon else {},
+    }
     signatures = []
     for target in map(signature_place, records):
         signed = [path for path in paths if len(records) == 1 or signature_place(path) == target]
-        signatures.append(signature.sign(signed, target, signer, study.ledger, about, force=force, kept=study.kept))
+        signatures.append(
+            signature.sign(
+                signed, target, signer, study.ledger, about, force=force, kept=study.kept
+            )
+        )
     return signatures
 
 

@@ -1,7 +1,8 @@
 """Released tables as a workbook: a sheet for each table, and one on the method.
 
-Each number has its interval in the two columns beside it. Numbers are stored as numbers, rounded as shown, with as many
-decimals. Texts are stored as texts, whatever they begin with: none can become a formula or a link.
+Each number has its interval in the two columns beside it. Numbers are stored as numbers, rounded as
+shown, with as many decimals. Texts are stored as texts, whatever they begin with: none can become a
+formula or a link.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from discreet.release.answer import Answer, Decimals
 from discreet.release.postprocessing import Numbers
 from discreet.show.publication import METHOD, Method, Opening
 
-_ROWS, _CELL, _SHEET = 1_048_576, 32_767, 31  # Excel's: rows of a sheet, characters of a cell and of a sheet's name
+# Excel's: rows of a sheet, characters of a cell and of a sheet's name
+_ROWS, _CELL, _SHEET = 1_048_576, 32_767, 31
 _NOT_IN_NAMES = re.compile(r"[\[\]:*?/\\]")
 _WIDEST = 60
 _LINES = {"text_wrap": True, "valign": "top"}
@@ -38,16 +40,23 @@ def writer() -> ModuleType:
 
 def refuse_long(name: str, rows: int) -> None:
     if rows >= _ROWS:
-        raise InvalidParameter(f"a sheet has at most {_ROWS - 1:,} rows, but {name} has {rows:,}: save it as .parquet")
+        raise InvalidParameter(
+            f"a sheet has at most {_ROWS - 1:,} rows, but {name} has {rows:,}: save it as .parquet"
+        )
 
 
 def workbook(
-    opening: Opening, tables: Mapping[str, tuple[Opening, Answer, Decimals]], facts: Mapping[str, str], method: Method
+    opening: Opening,
+    tables: Mapping[str, tuple[Opening, Answer, Decimals]],
+    facts: Mapping[str, str],
+    method: Method,
 ) -> bytes:
     """The bytes of a workbook: the tables by the names of their sheets, then the method."""
     sink = io.BytesIO()
     book = writer().Workbook(sink, {"in_memory": True})
-    book.set_properties({"title": opening.title[:255], "comments": "Released with differential privacy by discreet"})
+    book.set_properties(
+        {"title": opening.title[:255], "comments": "Released with differential privacy by discreet"}
+    )
     names = _sheet_names([*tables, "Method"])
     for name, (_, answer, decimals) in zip(names, tables.values(), strict=False):
         _write_table(book, book.add_worksheet(name), answer, decimals)
@@ -87,7 +96,9 @@ def _write_table(book: Any, sheet: Any, answer: Answer, decimals: Decimals) -> N
 
 def _write_number(sheet: Any, row: int, index: int, item: Any, form: Any = None) -> None:
     """Write a number; the cell stays empty if the number is missing or infinite."""
-    number = None if item is None else as_float(Fraction(item)) if isinstance(item, int) else float(item)
+    number = (
+        None if item is None else as_float(Fraction(item)) if isinstance(item, int) else float(item)
+    )
     if number is not None and math.isfinite(number):
         sheet.write_number(row, index, number, form)
 
@@ -104,9 +115,14 @@ def _write_method(
     for name, (above, _, _) in tables.items():
         about = f" of {name}" if len(tables) > 1 else ""
         texts = (above.caption, above.words) if len(tables) > 1 else (above.words,)
-        lines += [(f"Content{about}", " ".join(filter(None, texts))), (f"SQL{about}", printable(above.sql.strip()))]
+        lines += [
+            (f"Content{about}", " ".join(filter(None, texts))),
+            (f"SQL{about}", printable(above.sql.strip())),
+        ]
     lines.append((METHOD, ""))
-    lines += [(heading, " ".join(map(one_line, sentences))) for heading, sentences in method.items()]
+    lines += [
+        (heading, " ".join(map(one_line, sentences))) for heading, sentences in method.items()
+    ]
     bold, wrapped = book.add_format({"bold": True, **_LINES}), book.add_format(_LINES)
     for row, (label, value) in enumerate(line for line in lines if line[1] or line[0] == METHOD):
         sheet.write_string(row, 0, _text(label), bold)
@@ -130,7 +146,8 @@ def _sheet_names(names: Iterable[str]) -> Sequence[str]:
     sheets: list[str] = []
     for name in names:
         plain = _cut(_NOT_IN_NAMES.sub("_", printable(name)), _SHEET).strip("'") or "Table"
-        used, number, sheet = {"history", *(other.casefold() for other in sheets)}, 1, plain  # the first is Excel's
+        # the first is Excel's
+        used, number, sheet = {"history", *(other.casefold() for other in sheets)}, 1, plain
         while sheet.casefold() in used:
             number += 1
             sheet = f"{_cut(plain, _SHEET - len(str(number)) - 1)} {number}"

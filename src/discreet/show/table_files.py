@@ -1,9 +1,11 @@
 """The table of an answer as a file for programs or spreadsheets: CSV, JSON or Parquet.
 
-CSV is rounded as numbers are shown (`formats.rounded`), since people open it. Parquet and JSON are unrounded.
+CSV is rounded as numbers are shown (`formats.rounded`), since people open it. Parquet and JSON are
+unrounded.
 
-A spreadsheet takes a cell of CSV for a formula if it begins with =, +, -, @, one of them in full width, a tab or a line
-break, even in quotes. A key or column name that begins so gets an apostrophe in front; numbers such as -5 do not.
+A spreadsheet takes a cell of CSV for a formula if it begins with =, +, -, @, one of them in full
+width, a tab or a line break, even in quotes. A key or column name that begins so gets an apostrophe
+in front; numbers such as -5 do not.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _FIRST = "[=+\\-@\uff1d\uff0b\uff0d\uff20\t\r\n]"
 _FORMULA = re.compile(rf"(?![+-][0-9]+(\.[0-9]+)?\Z){_FIRST}")
 
 
-def write_table(answer: Answer, form: str, sink: Any, *, decimals: Decimals = None, bom: bool = False) -> None:
+def write_table(
+    answer: Answer, form: str, sink: Any, *, decimals: Decimals = None, bom: bool = False
+) -> None:
     """Write the table of an answer as csv, json or parquet to a binary file."""
     match form:
         case "csv":
@@ -53,7 +57,13 @@ def refuse_bom(bom: object, form: str) -> None:
 def no_formula(text: str) -> str:
     """The text, with an apostrophe in front if a spreadsheet would take it for a formula.
 
-    >>> no_formula("=1+2"), no_formula("=5"), no_formula("-5"), no_formula("- none"), no_formula("a=b")
+    >>> (
+    ...     no_formula("=1+2"),
+    ...     no_formula("=5"),
+    ...     no_formula("-5"),
+    ...     no_formula("- none"),
+    ...     no_formula("a=b"),
+    ... )
     ("'=1+2", "'=5", '-5', "'- none", 'a=b')
     """
     return f"'{text}" if _FORMULA.match(text) else text
@@ -81,13 +91,16 @@ def _safe(keys: pyarrow.Array) -> pyarrow.Array:
 
     if not compute.any(compute.match_substring_regex(keys, rf"^{_FIRST}")).as_py():
         return keys
-    return pyarrow.array([None if key is None else no_formula(key) for key in keys.to_pylist()], pyarrow.string())
+    return pyarrow.array(
+        [None if key is None else no_formula(key) for key in keys.to_pylist()], pyarrow.string()
+    )
 
 
 def _columns_text(answer: Answer) -> str:
     """The table as JSON, a line for each column."""
     lines = [
-        f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(column, ensure_ascii=False, allow_nan=False)}"
+        f" {json.dumps(name, ensure_ascii=False)}:"
+        f" {json.dumps(column, ensure_ascii=False, allow_nan=False)}"
         for name, column in columns_json(answer).items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}"

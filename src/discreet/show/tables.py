@@ -1,12 +1,16 @@
 """A released report as a folder to publish: every table as CSV and Parquet, a page, and the record.
 
-    NAME.csv, NAME.parquet   each table; a number `x` has its interval in `x_low` and `x_high`; CSV is rounded
-    index.html               all tables with figures, and the method; it needs no network and no script
-    TITLE.release.json       the record: the noisy cells, from which all tables are computed, and the card
+    NAME.csv, NAME.parquet   each table; a number `x` has its interval in `x_low` and `x_high`; CSV
+                             is rounded
+    index.html               all tables with figures, and the method; it needs no network and no
+                             script
+    TITLE.release.json       the record: the noisy cells, from which all tables are computed, and
+                             the card
     rows.parquet             synthetic rows, if the report asks for them
 
-Or as one file, by its suffix, with the record and the rows beside it: .xlsx (a sheet for each table, and one on the
-method), .html, .md or .txt. Files that cannot be written are refused before anything is written, and before ε is spent.
+Or as one file, by its suffix, with the record and the rows beside it: .xlsx (a sheet for each
+table, and one on the method), .html, .md or .txt. Files that cannot be written are refused before
+anything is written, and before ε is spent.
 """
 
 from __future__ import annotations
@@ -47,7 +51,8 @@ _FORMS = ("csv", "parquet")
 _PAGE = "index.html"
 _FILES = (".xlsx", ".html", ".md", ".txt")
 
-_MOST_DRAWN, _MOST_FIGURES = 2_000, 60  # rows of a table with a figure, figures of a page: a browser must open it
+# rows of a table with a figure, figures of a page: a browser must open it
+_MOST_DRAWN, _MOST_FIGURES = 2_000, 60
 _SETS = "What was measured"  # the heading below which a page lists the measured sets
 
 
@@ -62,10 +67,16 @@ def save(
     force: bool = False,
 ) -> list[Path]:
     """Write all files into a folder, which is created if needed; their paths, the page first."""
-    plan, target, kept, look = report.plan, Path(folder), report.plan.study.kept, report.plan.presentation
+    plan, target, kept, look = (
+        report.plan,
+        Path(folder),
+        report.plan.study.kept,
+        report.plan.presentation,
+    )
     known = {**report.record, "entry": report.entry, "card": report.card().content}
     record = json.dumps(known, ensure_ascii=False, indent=1).encode()
-    recorded = has(record_file(plan, target), record)  # written with another form of the same report
+    # written with another form of the same report
+    recorded = has(record_file(plan, target), record)
     refuse_taken(plan, target, bom=bom, decimals=decimals, recorded=recorded, force=force)
     above = Opening(
         title=one_line(title or plan.title),
@@ -73,7 +84,9 @@ def save(
         source=publication.source_of(report.record),
         words=f"{many(len(report.tables), 'table')}. {plan.agreement}",
     )
-    shown_tables = _Tables(report, above, {name: _decimals(plan, name, decimals) for name in report.tables})
+    shown_tables = _Tables(
+        report, above, {name: _decimals(plan, name, decimals) for name in report.tables}
+    )
     files = targets(plan, target)
     if not _is_file(target):
         target.mkdir(exist_ok=True)
@@ -138,22 +151,32 @@ def refuse_taken(
     target, kept = Path(folder), plan.study.kept
     refuse_bom(bom, target.suffix[1:] if _is_file(target) else "csv")
     if isinstance(decimals, dict):
-        raise InvalidParameter(f"decimals of a report must be one number for all tables, got {quote(decimals)}")
+        raise InvalidParameter(
+            f"decimals of a report must be one number for all tables, got {quote(decimals)}"
+        )
     for shown_table in plan.layout.tables:
-        decimals_by([name for name, _ in shown_table.query.outputs], _decimals(plan, shown_table.name, decimals))
+        decimals_by(
+            [name for name, _ in shown_table.query.outputs],
+            _decimals(plan, shown_table.name, decimals),
+        )
     if target.suffix == ".xlsx" and _is_file(target):
         spreadsheet.writer()
         for shown_table in plan.layout.tables:
-            spreadsheet.refuse_long(shown_table.name, math.prod(map(len, shown_table.rows(plan.axes).values())))
+            spreadsheet.refuse_long(
+                shown_table.name, math.prod(map(len, shown_table.rows(plan.axes).values()))
+            )
     elif target.suffix not in (".md", ".txt"):
         theme.require()
     files = targets(plan, target)
     if len({file.name.casefold() for file in files}) < len(files):
         raise InvalidParameter(
-            f"rows must have a file of their own, but {plan.rows} is the file of a table: name another file"
+            f"rows must have a file of their own, but {plan.rows} is the file of a table: name"
+            " another file"
         )
     if not _is_file(target) and os.path.lexists(target) and not target.is_dir():
-        raise InvalidParameter(f"a report needs a folder, but {target.name} is a file: name another")
+        raise InvalidParameter(
+            f"a report needs a folder, but {target.name} is a file: name another"
+        )
     if _is_file(target) or target.is_dir():
         for file in files:
             if not (recorded and file == record_file(plan, target)):
@@ -202,8 +225,13 @@ def _content(tables: _Tables, suffix: str) -> str | bytes:
         case ".html":
             return html(tables, files=False)
         case ".xlsx":
-            sheets = {name: (openings[name], answer, tables.decimals[name]) for name, answer in answers.items()}
-            facts = facts_of({**tables.report.record, "confidence": str(tables.report.plan.confidence)})
+            sheets = {
+                name: (openings[name], answer, tables.decimals[name])
+                for name, answer in answers.items()
+            }
+            facts = facts_of(
+                {**tables.report.record, "confidence": str(tables.report.plan.confidence)}
+            )
             return spreadsheet.workbook(tables.above, sheets, facts, how)
     parts = [
         (openings[name], answer.columns, answer.shown(tables.decimals[name]), keys_of(answer))
@@ -213,11 +241,16 @@ def _content(tables: _Tables, suffix: str) -> str | bytes:
 
 
 def html(tables: _Tables, *, files: bool = True) -> str:
-    """The page of a report; with `files`, it links to the files of its tables and shortens long tables."""
+    """The page of a report; with `files`, it links to the files of its tables and shortens long
+    tables.
+    """
     report = tables.report
-    drawn = [name for name, answer in report.tables.items() if len(answer) <= _MOST_DRAWN][:_MOST_FIGURES]
+    drawn = [name for name, answer in report.tables.items() if len(answer) <= _MOST_DRAWN][
+        :_MOST_FIGURES
+    ]
     contents = "".join(
-        f'<li><a href="#{_address(name)}">{escape(tables.opening(name).title)}</a> · {many(len(answer), "row")}'
+        f'<li><a href="#{_address(name)}">{escape(tables.opening(name).title)}</a> ·'
+        f" {many(len(answer), 'row')}"
         f"{f' · {_files(name)}' if files else ''}</li>"
         for name, answer in report.tables.items()
     )
@@ -234,7 +267,11 @@ def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
     answer, above = tables.report.tables[name], tables.opening(name)
     most, cells = MOST_ROWS if files else None, answer.shown(tables.decimals[name])
     numbers = table(answer.columns, cells, texts=keys_of(answer), most=most, attributes=classes)
-    whole = f"<p>All {len(answer):,} rows: {_files(name)}</p>" if files and len(answer) > MOST_ROWS else ""
+    whole = (
+        f"<p>All {len(answer):,} rows: {_files(name)}</p>"
+        if files and len(answer) > MOST_ROWS
+        else ""
+    )
     figure = f"<figure>{svg(make('release', answer=answer))}</figure>" if drawn else ""
     return (
         f'<section id="{escape(name)}"><h2>{escape(above.title)}</h2>{opened(above)}{figure}'
@@ -245,7 +282,9 @@ def _section(tables: _Tables, name: str, drawn: bool, files: bool) -> str:
 def _method_section(tables: _Tables, files: bool) -> str:
     plan, parts = tables.report.plan, []
     for heading, sentences in _method(tables).items():
-        parts.append(sections({heading: sentences}) + (_sets(tables.report) if heading == _SETS else ""))
+        parts.append(
+            sections({heading: sentences}) + (_sets(tables.report) if heading == _SETS else "")
+        )
     if files:
         links = [record_name(plan), *([] if plan.rows is None else [plan.rows])]
         parts.append(f"<p>Files: {', '.join(map(_link, links))}</p>")
@@ -257,7 +296,11 @@ def _method(tables: _Tables) -> Method:
     plan, record = report.plan, report.record
     of = f"all {many(len(plan.layout.tables), 'table')} of this report"
     terms = {"confidence": str(plan.confidence), "simultaneous": plan.simultaneous}
-    known = [sentence for shown_table in plan.layout.tables for sentence in publication.public(shown_table.query)]
+    known = [
+        sentence
+        for shown_table in plan.layout.tables
+        for sentence in publication.public(shown_table.query)
+    ]
     last = known[-1]
     chosen = next((digits for digits in tables.decimals.values() if digits is not None), None)
     parts = {
@@ -265,9 +308,13 @@ def _method(tables: _Tables) -> Method:
         "What the intervals cover": [publication.meaning(terms, of)],
         _SETS: [*_measurement(plan)],
         "How the tables are computed": [*_following(plan)],
-        "What is public": [*dict.fromkeys(sentence for sentence in known if sentence != last), last],
+        "What is public": [
+            *dict.fromkeys(sentence for sentence in known if sentence != last),
+            last,
+        ],
         "How numbers are rounded": [
-            f"{publication.rounding(chosen)} Sums of rounded numbers may differ in their last digit."
+            f"{publication.rounding(chosen)} Sums of rounded numbers may differ in their last"
+            " digit."
         ],
         "The record": ["The record has the noisy cells, from which all tables are computed."],
     }
@@ -287,8 +334,9 @@ def _measurement(plan: ReportPlan) -> Iterable[str]:
     sets = "one set of cells" if count == 1 else f"{count} sets of cells"
     parts = "which has the whole ε" if count == 1 else "each with a part of ε"
     yield (
-        f"The rows were counted in {sets}, {parts}, and independent discrete Laplace noise was added to each cell. "
-        "Nothing else was read. Rows with none of the listed keys have a separate cell."
+        f"The rows were counted in {sets}, {parts}, and independent discrete Laplace noise was"
+        " added to each cell. Nothing else was read. Rows with none of the listed keys have a"
+        " separate cell."
     )
     if plan.known:
         yield "The number of all rows is public."
@@ -298,30 +346,42 @@ def _measurement(plan: ReportPlan) -> Iterable[str]:
             name = of.of.name if isinstance(of.of, Column) else text(of.of)
             missing = " Rows without a value have a separate cell." if of.missing is None else ""
             yield (
-                f"{name} is measured by two cells. A row adds the place of its value between {decimal(of.lower)} and "
-                f"{decimal(of.upper)}, as a share s of that range, to the first cell, and 1 − s to the second. Values "
-                f"outside count as the nearer bound.{missing}"
+                f"{name} is measured by two cells. A row adds the place of its value between"
+                f" {decimal(of.lower)} and {decimal(of.upper)}, as a share s of that range, to the"
+                " first cell, and 1 − s to the second. Values outside count as the nearer"
+                f" bound.{missing}"
             )
 
 
 def _sets(report: Report) -> str:
     sets = measured_sets(report.plan)
-    rows = [[set_text(cells), f"{cells['cells']:,}", shown(read_fraction(cells["epsilon"]))] for cells in sets]
-    return f"<div class='wide'>{table(['set', 'cells', 'ε'], rows, most=None, attributes=classes)}</div>"
+    rows = [
+        [set_text(cells), f"{cells['cells']:,}", shown(read_fraction(cells["epsilon"]))]
+        for cells in sets
+    ]
+    return (
+        "<div"
+        f" class='wide'>{table(['set', 'cells', 'ε'], rows, most=None, attributes=classes)}</div>"
+    )
 
 
 def _following(plan: ReportPlan) -> Iterable[str]:
     yield (
-        "Every number is an unbiased linear combination of these noisy cells, with weights that depend only on the "
-        "parts of ε. So all tables agree with each other and with their totals. This post-processing costs no ε."
+        "Every number is an unbiased linear combination of these noisy cells, with weights that"
+        " depend only on the parts of ε. So all tables agree with each other and with their totals."
+        " This post-processing costs no ε."
     )
     if not plan.integers:
-        yield "Counts may be negative or fractional. They are not corrected, since a correction would bias their sums."
+        yield (
+            "Counts may be negative or fractional. They are not corrected, since a correction would"
+            " bias their sums."
+        )
         return
     yield (
-        "Counts are whole and not negative: they count one synthetic set of rows that reproduces all tables, "
-        "obtained by rounding the noisy cells once. So counts still agree with each other. Their intervals are those "
-        "before the rounding, extended to the whole number where it lies outside."
+        "Counts are whole and not negative: they count one synthetic set of rows that reproduces"
+        " all tables, obtained by rounding the noisy cells once. So counts still agree with each"
+        " other. Their intervals are those before the rounding, extended to the whole number where"
+        " it lies outside."
     )
 
 
@@ -331,16 +391,27 @@ def _of_rows(report: Report) -> Iterable[str]:
     names = [
         table.name
         for table in plan.layout.tables
-        if any(number.statistic == "count" and number.attribute not in plan.layout.halves for number in table.numbers)
+        if any(
+            number.statistic == "count" and number.attribute not in plan.layout.halves
+            for number in table.numbers
+        )
     ]
-    yield "These rows are synthetic: they are generated from the noisy cells alone, and no row belongs to a person."
+    yield (
+        "These rows are synthetic: they are generated from the noisy cells alone, and no row"
+        " belongs to a person."
+    )
     precision = "exactly" if plan.integers else "up to rounding, with no count below 0"
     yield f"They reproduce the counts of {', '.join(names) or 'no table'}, {precision}."
-    yield "They reproduce nothing else: no means, no sums, and no relation of columns beyond these tables."
+    yield (
+        "They reproduce nothing else: no means, no sums, and no relation of columns beyond these"
+        " tables."
+    )
 
 
 def _files(name: str) -> str:
-    return ", ".join(_link(f"{name}.{form}", {"csv": "CSV", "parquet": "Parquet"}[form]) for form in _FORMS)
+    return ", ".join(
+        _link(f"{name}.{form}", {"csv": "CSV", "parquet": "Parquet"}[form]) for form in _FORMS
+    )
 
 
 def _link(file: str, label: str | None = None) -> str:

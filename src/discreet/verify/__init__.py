@@ -1,10 +1,15 @@
-"""Checks of the privacy promise that anyone can run: certificates, audits, replays, searches and attacks.
+"""Checks of the privacy promise that anyone can run: certificates, audits, replays, searches and
+attacks.
 
-    certify, check        an exact upper bound on the privacy loss of a plan or statistic; check its file again
-    audit, controls       a lower bound on the loss of any mechanism from its outputs; mechanisms that it must catch
-    replay                a study's question with and without a unit: same flow, same charge, integers at most Δ apart
+    certify, check        an exact upper bound on the privacy loss of a plan or statistic; check its
+                          file again
+    audit, controls       a lower bound on the loss of any mechanism from its outputs; mechanisms
+                          that it must catch
+    replay                a study's question with and without a unit: same flow, same charge,
+                          integers at most Δ apart
     verify_release        who released files, and that no byte of them has changed since
-    search_sensitivity    neighbours that refute the sensitivity that you claim for your own function
+    search_sensitivity    neighbours that refute the sensitivity that you claim for your own
+                          function
 
 No module has the name of a function: importing it would hide the function.
 """

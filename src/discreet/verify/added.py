@@ -1,12 +1,14 @@
-"""What is added to the exact integers: a release must be what follows from these and from the noise that was drawn.
+"""What is added to the exact integers: a release must be what follows from these and from the noise
+that was drawn.
 
     released = what follows from     step·(⌊total/step + ½⌋ + noise)          for every cell of every total
     total    = the law's combination of integers from the slow reference      rows → n, Σa, Σa², …
     noise    = what the sampler drew at the time, as it noted it itself       with the scale of the certificate
 
-So noise that is halved, dropped, reused, exchanged between cells, or drawn with a scale that depends on the totals, is
-seen, and so is an integer that the rows do not have. A choice is made again from its random words. Nothing here calls
-the engines or the code that releases: totals, fits and estimates are computed a second time, from their definitions.
+So noise that is halved, dropped, reused, exchanged between cells, or drawn with a scale that
+depends on the totals, is seen, and so is an integer that the rows do not have. A choice is made
+again from its random words. Nothing here calls the engines or the code that releases: totals, fits
+and estimates are computed a second time, from their definitions.
 """
 
 from __future__ import annotations
@@ -29,7 +31,18 @@ from discreet.ask.query import Aggregate, Count, CountUnits, Extreme, Moment, Qu
 from discreet.ask.statistics import moment
 from discreet.calibrate.grid import ValueGrid
 from discreet.draw.noted import Noted
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    Measure,
+    OnGrid,
+    Present,
+    Product,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 from discreet.errors import InvalidParameter
 from discreet.release.plan import Plan
 from discreet.release.reports.axes import Axis
@@ -47,10 +60,14 @@ Integers = list[Any]
 Floats = NDArray[np.float64]
 
 _ERROR = 1e-9
-"""How far a released float may lie beside its definition, as a share of the range: far less than any noise moves it."""
+"""How far a released float may lie beside its definition, as a share of the range: far less than
+any noise moves it.
+"""
 
 _CANCELLED = 1e-10
-"""The same for each time that a noisy number of rows is smaller than the totals from which it follows."""
+"""The same for each time that a noisy number of rows is smaller than the totals from which it
+follows.
+"""
 
 _DOUBT = 1e-12
 """How unlikely draws must be under their law before a proof fails."""
@@ -76,7 +93,9 @@ class Drawn:
         found: list[int] = []
         while len(found) < count:
             note = self._next("laplace", what)
-            refuse(note.parameter == scale, f"{what} has noise of another scale than its certificate")
+            refuse(
+                note.parameter == scale, f"{what} has noise of another scale than its certificate"
+            )
             found += note.drawn.tolist()
         refuse(len(found) == count, f"{what} has other draws than cells")
         return found
@@ -110,14 +129,19 @@ class Drawn:
 
 
 class Law:
-    """Noise that was drawn at real totals, held against the law of its scale, apart by how many were drawn at once.
+    """Noise that was drawn at real totals, held against the law of its scale, apart by how many
+    were drawn at once.
 
-    size    With t the scale, (|X| + 1)/t is never likelier to be small than an exponential variable, nor (|X| − 1)/t to
-            be large. So a sum of n of them is below n·x < n, or above n·x > n, with a probability of at most
-            e^(−n(x − 1 − ln x)).
-    sign    P(X < 0) = 1/(1 + e^(1/t)); n signs differ from it by d with a probability of at most 2e^(−2d²/n).
-    bits    A bit of X of weight 2^k < t/16 is fair but for 2^k/t: noise that leaves it out tells that of a total.
-    pairs   |X| is that of a draw near it with a probability of at most 1/t, and m of n such pairs are equal with one of
+    size    With t the scale, (|X| + 1)/t is never likelier to be small than an exponential
+            variable, nor (|X| − 1)/t to
+            be large. So a sum of n of them is below n·x < n, or above n·x > n, with a probability
+            of at most e^(−n(x − 1 − ln x)).
+    sign    P(X < 0) = 1/(1 + e^(1/t)); n signs differ from it by d with a probability of at most
+            2e^(−2d²/n).
+    bits    A bit of X of weight 2^k < t/16 is fair but for 2^k/t: noise that leaves it out tells
+            that of a total.
+    pairs   |X| is that of a draw near it with a probability of at most 1/t, and m of n such pairs
+            are equal with one of
             at most e^(−m(ln(m/μ) − 1) − μ), μ = n/t.
     again   Of a scale beyond 2⁴⁰ no number comes twice, not even in other releases.
     """
@@ -131,7 +155,9 @@ class Law:
         self._wide: dict[Fraction, set[int]] = {}
 
     def add(self, notes: Sequence[Noted], what: str) -> None:
-        """Take the noise of a release; the same eight numbers are never drawn twice, nor one of a wide scale."""
+        """Take the noise of a release; the same eight numbers are never drawn twice, nor one of a
+        wide scale.
+        """
         for note in notes:
             if note.law != "laplace" or not note.count:
                 continue
@@ -158,9 +184,13 @@ class Law:
             pairs[1] += len(first) / scale
 
     def _count(self, place: int, bit: int, heads: Any, chance: float, bias: float) -> None:
-        """Count heads of a chance, or of about that: of a bit, or of signs, which have the number −1."""
+        """Count heads of a chance, or of about that: of a bit, or of signs, which have the number
+        −1.
+        """
         found = self._fair.setdefault((place, bit), [0.0, 0.0, 0.0])
-        for index, more in enumerate((len(heads), float(heads.sum()) - len(heads) * chance, len(heads) * bias)):
+        for index, more in enumerate(
+            (len(heads), float(heads.sum()) - len(heads) * chance, len(heads) * bias)
+        ):
             found[index] += more
 
     def _refuse_again(self, note: Noted, scale: float, what: str) -> None:
@@ -168,11 +198,17 @@ class Law:
             windows = np.lib.stride_tricks.sliding_window_view(note.drawn, _RUN)[:_LOOKED_AT]
             found = {window.tobytes() for window in windows}
             known = self._runs.setdefault(note.parameter, set())
-            refuse(len(found) == len(windows) and not found & known, f"{what} uses the same noise twice")
+            refuse(
+                len(found) == len(windows) and not found & known,
+                f"{what} uses the same noise twice",
+            )
             known |= found
         elif scale >= _WIDEST:
             numbers, before = set(note.drawn.tolist()), self._wide.setdefault(note.parameter, set())
-            refuse(len(numbers) == note.count and not numbers & before, f"{what} uses the same noise twice")
+            refuse(
+                len(numbers) == note.count and not numbers & before,
+                f"{what} uses the same noise twice",
+            )
             before |= numbers
 
     @property
@@ -188,7 +224,9 @@ class Law:
                 mean = total / count
                 wide = mean > 0 and _exponent(mean) * count > -math.log(_DOUBT)
                 if wide and (mean < 1) == (side == 1):
-                    wrong.append(f"{_drawn(place)} is too {'small' if side == 1 else 'large'} for its scale")
+                    wrong.append(
+                        f"{_drawn(place)} is too {'small' if side == 1 else 'large'} for its scale"
+                    )
         unfair = {
             (place, "signs" if bit < 0 else "bits")
             for (place, bit), (count, off, bias) in self._fair.items()
@@ -196,7 +234,9 @@ class Law:
         }
         wrong += [f"{_drawn(place)} has {what} that are not fair" for place, what in sorted(unfair)]
         for place, (alike, expected) in self._alike.items():
-            if alike > expected and alike * (math.log(alike / expected) - 1) + expected > -2 * math.log(_DOUBT):
+            if alike > expected and alike * (
+                math.log(alike / expected) - 1
+            ) + expected > -2 * math.log(_DOUBT):
                 wrong.append(f"{_drawn(place)} is too often as large as noise beside it")
         return wrong
 
@@ -232,7 +272,9 @@ class Expected:
         if isinstance(self.within, int) and not self.within:
             same = all(mine == theirs for mine, theirs in zip(numbers, self.values, strict=True))
         else:
-            mine, theirs = (np.array([float(one) for one in column]) for column in (numbers, self.values))
+            mine, theirs = (
+                np.array([float(one) for one in column]) for column in (numbers, self.values)
+            )
             same = bool((np.abs(mine - theirs) <= self.within).all())
         refuse(same, f"{what} is not the exact number plus the noise that was drawn for it")
 
@@ -252,24 +294,35 @@ def log2(number: Fraction) -> int:
 
 @cache
 def grid_within(lower: Fraction, upper: Fraction, bits: int, whole: bool) -> ValueGrid:
-    """The grid of a column: about 2^bits steps between the bounds, or step 1 for whole numbers if that is as fine."""
+    """The grid of a column: about 2^bits steps between the bounds, or step 1 for whole numbers if
+    that is as fine.
+    """
     exponent = max(log2(upper - lower) - bits, log2(max(abs(lower), abs(upper))) - 50, -1022)
     exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
     step = Fraction(1) if exact else Fraction(2) ** exponent
     return ValueGrid(
-        exponent=0 if exact else exponent, lower=math.floor(lower / step), upper=math.ceil(upper / step), exact=exact
+        exponent=0 if exact else exponent,
+        lower=math.floor(lower / step),
+        upper=math.ceil(upper / step),
+        exact=exact,
     )
 
 
 def on_grid(of: Expression, grid: ValueGrid, missing: Fraction | None) -> OnGrid:
     """An expression on its grid: a truth is 1 or 0, and a missing value is as declared, or dropped."""
-    point = None if missing is None else math.floor(missing / Fraction(2) ** grid.exponent + Fraction(1, 2))
+    point = (
+        None
+        if missing is None
+        else math.floor(missing / Fraction(2) ** grid.exponent + Fraction(1, 2))
+    )
     point = None if point is None else min(max(point, grid.lower), grid.upper)
     return OnGrid(Cast(of, "number") if kind_of(of) == "truth" else of, grid, point)
 
 
 def moment_grid(of: Moment, squares: bool) -> ValueGrid:
-    """The grid of a column whose sums are released: 30 bits, 22 for squares, fewer for a declared precision."""
+    """The grid of a column whose sums are released: 30 bits, 22 for squares, fewer for a declared
+    precision.
+    """
     bits = 22 if squares else 30
     if of.precision is not None:
         bits = min(bits, max(1, math.ceil((of.upper - of.lower) / of.precision).bit_length()))
@@ -308,10 +361,20 @@ class Column:
 def column_of(names: Sequence[str], aggregates: Mapping[str, Aggregate]) -> Column:
     """The only column of some numbers of a question."""
     moments = [one for one in (aggregates[name] for name in names) if isinstance(one, Moment)]
-    subjects = {(one.of, one.lower, one.upper, one.whole, one.missing, one.precision) for one in moments}
-    refuse(len(moments) == len(names) and len(subjects) == 1, "statistics that share sums must be of one column")
+    subjects = {
+        (one.of, one.lower, one.upper, one.whole, one.missing, one.precision) for one in moments
+    }
+    refuse(
+        len(moments) == len(names) and len(subjects) == 1,
+        "statistics that share sums must be of one column",
+    )
     statistics = tuple(one.statistic + "+" * one.sample for one in moments)
-    return Column(moments[0], any(moment(one).base == "variance" for one in statistics), tuple(names), statistics)
+    return Column(
+        moments[0],
+        any(moment(one).base == "variance" for one in statistics),
+        tuple(names),
+        statistics,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,20 +388,30 @@ class Joint:
     @property
     def conditions(self) -> list[Expression]:
         """The conditions of counts that are not of a column's values."""
-        found = (count.of for _, count in self.counts if count.of is not None and self.counted(count) is None)
+        found = (
+            count.of
+            for _, count in self.counts
+            if count.of is not None and self.counted(count) is None
+        )
         return list(dict.fromkeys(found))
 
     def counted(self, count: Count) -> int | None:
         """The column whose values, or truths, are counted."""
         alike = (
-            index for index, column in enumerate(self.columns) if column.of.of == count.of and column.of.missing is None
+            index
+            for index, column in enumerate(self.columns)
+            if column.of.of == count.of and column.of.missing is None
         )
         return next(alike, None)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """The columns that are multiplied."""
-        return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) == 2]
+        return [
+            (attributes[0], attributes[1])
+            for attributes, _ in self.families
+            if len(attributes) == 2
+        ]
 
     def measures(self) -> list[Measure]:
         found: list[Measure] = [Rows()]
@@ -355,11 +428,17 @@ Asked = Count | CountUnits | Column | Joint | Quantiles | Extreme
 
 
 def asked_in(plan: Plan) -> list[tuple[tuple[str, ...], Asked]]:
-    """For each share of a plan, the names of its numbers, and what the question asks of the rows for them."""
+    """For each share of a plan, the names of its numbers, and what the question asks of the rows
+    for them.
+    """
     aggregates: dict[str, Aggregate] = {}
     for name, aggregate in plan.query.aggregates:
         many = len(aggregate.shares) if isinstance(aggregate, Quantiles) else 1
-        aggregates |= {f"{name}.{index}": aggregate for index in range(many)} if many > 1 else {name: aggregate}
+        aggregates |= (
+            {f"{name}.{index}": aggregate for index in range(many)}
+            if many > 1
+            else {name: aggregate}
+        )
     found: list[tuple[tuple[str, ...], Asked]] = []
     for share in plan.shares:
         design, names = share.design, tuple(share.design.names)
@@ -375,7 +454,9 @@ def asked_in(plan: Plan) -> list[tuple[tuple[str, ...], Asked]]:
                 found.append((names, column_of(names, aggregates)))
             case CountDesign() | KnownCount() | QuantileDesign() | ExtremeDesign():
                 [subject] = {aggregates[name] for name in names}
-                refuse(not isinstance(subject, Moment), f"{names[0]} is released as another statistic")
+                refuse(
+                    not isinstance(subject, Moment), f"{names[0]} is released as another statistic"
+                )
                 found.append((names, subject))  # type: ignore[arg-type]
             case _:
                 raise InvalidParameter(f"a proof knows no design {type(design).__name__}")
@@ -413,7 +494,7 @@ def request_of(plan: Plan) -> Request:
 # -- totals ------------------------------------------------------------------------------------------------------------
 
 
-def totals_of(  # noqa: PLR0911 - one for each law
+def totals_of(  # noqa: PLR0911
     law: str, grid: ValueGrid, n: int, total: int, squared: int = 0
 ) -> list[int]:
     """The totals of a law from the number, the sum and the sum of squares of a = x − L."""
@@ -438,7 +519,11 @@ def totals_of(  # noqa: PLR0911 - one for each law
 
 def noisy(total: int, step: Fraction, noise: int) -> int:
     """A total, rounded to its step, with noise."""
-    return int(step * (math.floor(total / step + Fraction(1, 2)) + noise)) if step > 1 else total + noise
+    return (
+        int(step * (math.floor(total / step + Fraction(1, 2)) + noise))
+        if step > 1
+        else total + noise
+    )
 
 
 def with_noise(columns: Sequence[Sequence[int]], part: Part, drawn: Drawn) -> list[list[int]]:
@@ -466,13 +551,21 @@ def spread_of(law: str, width: int, totals: Sequence[Sequence[int]]) -> tuple[Fl
             half, rows = over(totals[0], 2 * width), over(totals[1], 1)
             return np.array([1.0, 0.0]), np.array([half + rows / 2, rows / 2 - half])
         case "bernstein":
-            return np.array([0.0, 0.5, 1.0]), np.array([over(column, width**2) for column in totals])
-    centre, mixed, rows = over(totals[0], 2 * width), over(totals[1], 8 * width**2), over(totals[2], 1)
+            return np.array([0.0, 0.5, 1.0]), np.array(
+                [over(column, width**2) for column in totals]
+            )
+    centre, mixed, rows = (
+        over(totals[0], 2 * width),
+        over(totals[1], 8 * width**2),
+        over(totals[2], 1),
+    )
     sums = [3 / 8 * rows - centre - mixed, 2 * mixed + rows / 4, 3 / 8 * rows + centre - mixed]
     return np.array([0.0, 0.5, 1.0]), np.array(sums)
 
 
-def statistic_of(name: str, grid: ValueGrid, values: Floats, sums: Floats, largest: Floats | None = None) -> Expected:
+def statistic_of(
+    name: str, grid: ValueGrid, values: Floats, sums: Floats, largest: Floats | None = None
+) -> Expected:
     """A statistic of each group from the noisy sums over which its values spread.
 
     `largest` is the size of the numbers from which the sums follow, if that is not their own.
@@ -484,15 +577,20 @@ def statistic_of(name: str, grid: ValueGrid, values: Floats, sums: Floats, large
         return Expected(size, _ERROR * (1 + largest))
     if row.base == "sum":
         weights = grid.lower + values * width
-        return Expected(weights @ sums * step, _ERROR * step * (np.abs(weights).max() * largest + 1))
+        return Expected(
+            weights @ sums * step, _ERROR * step * (np.abs(weights).max() * largest + 1)
+        )
     with np.errstate(all="ignore"):
         share = np.where(size > 0, np.clip(values @ sums / size, 0, 1), 0.5)
-        # where a number of rows is 0 up to rounding, it is above 0 in one computation and not in the other
+        # where a number of rows is 0 up to rounding, it is above 0 in one computation and not in
+        # the other
         loose = _ERROR + _CANCELLED * (1 + largest) / np.maximum(np.abs(size), 1e-300)
         if row.base == "mean":
             found, unit = (grid.lower + share * width) * step, (width + abs(grid.lower)) * step
         else:
-            found = np.where(size > 0, np.clip(sums[-1] / size - share**2, 0, share * (1 - share)), 0)
+            found = np.where(
+                size > 0, np.clip(sums[-1] / size - share**2, 0, share * (1 - share)), 0
+            )
             more = np.maximum(size, 2)
             unit = (width * step) ** 2
             found = found * unit * (more / (more - 1) if sample else 1)
@@ -518,11 +616,17 @@ def known_of(name: str, grid: ValueGrid, n: int, totals: Sequence[int]) -> Expec
     mean = min(max(Fraction(totals[0], many), Fraction(0)), Fraction(width))
     if row.base == "mean":
         return _shaped(
-            name, np.array([float((grid.lower + mean) * step)]), _ERROR * float((width + abs(grid.lower)) * step)
+            name,
+            np.array([float((grid.lower + mean) * step)]),
+            _ERROR * float((width + abs(grid.lower)) * step),
         )
-    variance = min(max(mean * (width - mean) - Fraction(totals[1], many), Fraction(0)), Fraction(width**2, 4))
+    variance = min(
+        max(mean * (width - mean) - Fraction(totals[1], many), Fraction(0)), Fraction(width**2, 4)
+    )
     factor = Fraction(many, many - 1) if name.endswith("+") and many > 1 else Fraction(1)
-    return _shaped(name, np.array([float(variance * step**2 * factor)]), _ERROR * float((width * step) ** 2))
+    return _shaped(
+        name, np.array([float(variance * step**2 * factor)]), _ERROR * float((width * step) ** 2)
+    )
 
 
 def sums_released(
@@ -542,7 +646,9 @@ def sums_released(
     if part.law == "sum":
         step = Fraction(2) ** grid.exponent
         values = [total * step for total in noisy_totals[0]]
-        within = 0 if grid.exact else max((abs(float(value)) for value in values), default=0.0) * _ERROR
+        within = (
+            0 if grid.exact else max((abs(float(value)) for value in values), default=0.0) * _ERROR
+        )
         return {name: Expected(values, within) for name in names}
     found = spread_of(part.law, grid.width, noisy_totals)
     return {name: statistic_of(statistic, grid, *found) for name, statistic in names.items()}
@@ -568,7 +674,11 @@ def joint_totals(asked: Joint, law: str, measured: Sequence[Sequence[int]]) -> l
         return [
             list(one)
             for one in zip(
-                *(totals_of(law_of_one, grid, *values) for values in zip(*columns[index], strict=True)), strict=True
+                *(
+                    totals_of(law_of_one, grid, *values)
+                    for values in zip(*columns[index], strict=True)
+                ),
+                strict=True,
             )
         ]
 
@@ -603,7 +713,9 @@ def joint_totals(asked: Joint, law: str, measured: Sequence[Sequence[int]]) -> l
     return found
 
 
-def _products(asked: Joint, pair: tuple[int, ...], rows: int, own: list[list[int]], both: list[int]) -> list[int]:
+def _products(
+    asked: Joint, pair: tuple[int, ...], rows: int, own: list[list[int]], both: list[int]
+) -> list[int]:
     """Σ p·q over the rows, for p in {a, R−a, no a} and q in {b, S−b, no b}."""
     wide, other = (asked.columns[index].grid.width for index in pair)
     missing = [asked.columns[index].of.missing is None for index in pair]
@@ -615,7 +727,12 @@ def _products(asked: Joint, pair: tuple[int, ...], rows: int, own: list[list[int
         for q in ("a", "rest", *(["none"] if missing[1] else [])):
             x, y = firsts[p], seconds[q]
             if x is not None and y is not None:
-                found.append(x[0] * y[0] * count + x[1] * y[0] * left + x[0] * y[1] * right + x[1] * y[1] * mixed)
+                found.append(
+                    x[0] * y[0] * count
+                    + x[1] * y[0] * left
+                    + x[0] * y[1] * right
+                    + x[1] * y[1] * mixed
+                )
             elif x is not None:  # rows with the first value and without the second
                 found.append(x[0] * (n - count) + x[1] * (s - left))
             elif y is not None:
@@ -642,12 +759,19 @@ def joint_released(asked: Joint, law: str, totals: list[list[int]]) -> dict[str,
     ]
     margins = [_margin(tuple(map(len, shape)), attributes) for attributes, _ in asked.families]
     weights = np.concatenate(
-        [np.full(len(unit), float(part)) for unit, (_, part) in zip(units, asked.families, strict=True)]
+        [
+            np.full(len(unit), float(part))
+            for unit, (_, part) in zip(units, asked.families, strict=True)
+        ]
     )
     flat = [unit for family in units for unit in family]
-    drawn = np.array([[total / unit for total in column] for column, unit in zip(totals, flat, strict=True)])
+    drawn = np.array(
+        [[total / unit for total in column] for column, unit in zip(totals, flat, strict=True)]
+    )
     # the nearest table, in units of the noise: each family is a margin of it
-    table = np.linalg.pinv(np.vstack(margins) * weights[:, None], rcond=1e-10) @ (drawn * weights[:, None])
+    table = np.linalg.pinv(np.vstack(margins) * weights[:, None], rcond=1e-10) @ (
+        drawn * weights[:, None]
+    )
     within = _ERROR * (1 + np.abs(drawn).max(axis=0))
 
     def sums(index: int) -> Floats:
@@ -677,9 +801,14 @@ def width_of(column: Column) -> int:
     return column.grid.width ** (2 if column.squares else 1)
 
 
-def _named(column: Column, values: Floats, sums: Floats, largest: Floats | None = None) -> dict[str, Expected]:
+def _named(
+    column: Column, values: Floats, sums: Floats, largest: Floats | None = None
+) -> dict[str, Expected]:
     statistic = dict(zip(column.names, column.statistics, strict=True))
-    return {name: statistic_of(statistic[name], column.grid, values, sums, largest) for name in column.names}
+    return {
+        name: statistic_of(statistic[name], column.grid, values, sums, largest)
+        for name in column.names
+    }
 
 
 @cache
@@ -687,11 +816,18 @@ def _margin(shape: tuple[int, ...], attributes: tuple[int, ...]) -> Floats:
     """The cells of some attributes as sums of the cells of the table of all."""
     cells = list(product(*map(range, shape)))
     chosen = list(product(*(range(shape[index]) for index in attributes)))
-    return np.array([[float(tuple(cell[index] for index in attributes) == one) for cell in cells] for one in chosen])
+    return np.array(
+        [
+            [float(tuple(cell[index] for index in attributes) == one) for cell in cells]
+            for one in chosen
+        ]
+    )
 
 
 def _centred_released(asked: Joint, totals: list[list[int]]) -> dict[str, Expected]:
-    """The same where each column has its own centred totals, and the last total is the number of rows of all."""
+    """The same where each column has its own centred totals, and the last total is the number of
+    rows of all.
+    """
     found: dict[str, Expected] = {}
     for name, _ in asked.counts:
         found[name] = Expected([float(total) for total in totals[-1]], 0.5)
@@ -700,7 +836,9 @@ def _centred_released(asked: Joint, totals: list[list[int]]) -> dict[str, Expect
         for index in attributes:
             column = asked.columns[index]
             law, size = ("squares", 2) if column.squares else ("centred", 1)
-            values, sums = spread_of(law, column.grid.width, [*totals[start : start + size], totals[-1]])
+            values, sums = spread_of(
+                law, column.grid.width, [*totals[start : start + size], totals[-1]]
+            )
             found |= _named(column, values, sums)
             start += size
     return found
@@ -710,9 +848,16 @@ def _centred_released(asked: Joint, totals: list[list[int]]) -> dict[str, Expect
 
 
 def chosen_cells(
-    drawn: Drawn, part: Part, counts: Sequence[NDArray[np.int64]], offset: Fraction, *, beyond: bool = False
+    drawn: Drawn,
+    part: Part,
+    counts: Sequence[NDArray[np.int64]],
+    offset: Fraction,
+    *,
+    beyond: bool = False,
 ) -> list[int]:
-    """For each group the cell that was chosen near a rank, after its costs and the choice itself were made again."""
+    """For each group the cell that was chosen near a rank, after its costs and the choice itself
+    were made again.
+    """
     notes = drawn.choices(part.cells, part.statistic)
     terms = (part.facts["share"], offset, part.facts["over"], part.facts["under"], beyond, None)
     draw = Draw("choice", terms, tuple(notes))
@@ -721,7 +866,8 @@ def chosen_cells(
         excess = costs - lawful(counts[group], terms, unit, costs.size, part)
         excess -= excess.min()
         refuse(
-            not excess.any() or (not beyond and np.unique(excess).size == 2 and _even(np.flatnonzero(excess == 0))),
+            not excess.any()
+            or (not beyond and np.unique(excess).size == 2 and _even(np.flatnonzero(excess == 0))),
             f"a rank of {part.statistic} does not cost what the rows say",
         )
     for note in notes:
@@ -747,19 +893,29 @@ def _require_choice(note: Noted, what: str) -> None:
         times = np.log(-np.expm1(np.log1p(-uniform) / runs.sizes))
     for row, (start, stop) in enumerate(pairwise(ends.tolist())):
         least = int(runs.exponents[start:stop].min())
-        far = np.array([float(note.parameter * (int(one) - least)) for one in runs.exponents[start:stop]])
+        far = np.array(
+            [float(note.parameter * (int(one) - least)) for one in runs.exponents[start:stop]]
+        )
         late = times[start:stop] + far
         rivals = np.flatnonzero(late <= late.min() + 1e-6) + start  # floats do not tell these apart
         sizes = runs.sizes[rivals].astype(np.uint64)
         if len(words) != runs.sizes.size + len(runs.rows):  # a word was drawn again
             continue
         cells = runs.cell(rivals, (second[row] % sizes).astype(np.int64))
-        refuse(int(note.drawn[row]) in cells.tolist(), f"a choice of {what} is not that of its random words")
+        refuse(
+            int(note.drawn[row]) in cells.tolist(),
+            f"a choice of {what} is not that of its random words",
+        )
 
 
 def rank_reach(cells: int, rate: Fraction, doubt: Fraction) -> Fraction:
     """T = ln(cells/(2·doubt))/rate, rounded up to quarters."""
-    exact = (arb(cells) * doubt.denominator / (2 * doubt.numerator)).log() * 4 * rate.denominator / rate.numerator
+    exact = (
+        (arb(cells) * doubt.denominator / (2 * doubt.numerator)).log()
+        * 4
+        * rate.denominator
+        / rate.numerator
+    )
     return Fraction(_rounded_up(exact), 4)
 
 
@@ -778,19 +934,28 @@ def coarse_of(grid: ValueGrid) -> tuple[ValueGrid, NDArray[np.int64]]:
         return point + (1 << bits) // 2 >> bits
 
     lower, upper = near(grid.lower), near(grid.upper)
-    coarse = ValueGrid(exponent=grid.exponent + bits, lower=lower, upper=upper, exact=bits == 0 and grid.exact)
+    coarse = ValueGrid(
+        exponent=grid.exponent + bits, lower=lower, upper=upper, exact=bits == 0 and grid.exact
+    )
     return coarse, near(grid.lower + np.arange(grid.width + 1)) - lower
 
 
 def quantile_released(
-    parts: Sequence[Part], grid: ValueGrid, counts: Sequence[NDArray[np.int64]], drawn: Drawn, level: Fraction | None
+    parts: Sequence[Part],
+    grid: ValueGrid,
+    counts: Sequence[NDArray[np.int64]],
+    drawn: Drawn,
+    level: Fraction | None,
 ) -> Expected:
     """A quantile of each group from its choices: with a level, the ends of its bracket first."""
     lows: Any = np.full(parts[0].cells, 2 * grid.lower)
     highs: Any = np.full(parts[0].cells, 2 * grid.upper)
     if level is not None:
         coarse, places = coarse_of(grid)
-        gathered = [np.bincount(places, weights=one, minlength=coarse.width + 1).astype(np.int64) for one in counts]
+        gathered = [
+            np.bincount(places, weights=one, minlength=coarse.width + 1).astype(np.int64)
+            for one in counts
+        ]
         ends = []
         for part, side in zip(parts, (-1, 1), strict=False):
             reach = rank_reach(coarse.width + 3, part.facts["over"], (1 - level) / 2)
@@ -827,16 +992,25 @@ def extreme_released(
 
 
 def expected_of(
-    plan: Plan, parts: Sequence[Sequence[Part]], measured: Sequence[Any], drawn: Drawn, *, in_file: bool = False
+    plan: Plan,
+    parts: Sequence[Sequence[Part]],
+    measured: Sequence[Any],
+    drawn: Drawn,
+    *,
+    in_file: bool = False,
 ) -> dict[str, Expected]:
-    """Every number that a plan releases, by name, from exact integers and from the draws of its release."""
+    """Every number that a plan releases, by name, from exact integers and from the draws of its
+    release.
+    """
     asked = asked_in(plan)
     sizes = [len(measures_of(one, plan.cells)) for _, one in asked]
     ends = [*accumulate(sizes, initial=0)]
     choice = any(isinstance(one, Quantiles | Extreme) for _, one in asked)
     batches = [slice(0, plan.cells)]
     if in_file or not choice:
-        batches = [slice(start, min(start + _BATCH, plan.cells)) for start in range(0, plan.cells, _BATCH)]
+        batches = [
+            slice(start, min(start + _BATCH, plan.cells)) for start in range(0, plan.cells, _BATCH)
+        ]
     columns: list[list[list[int]]] = [[] for _ in asked]
     found: dict[str, Expected] = {}
     for batch in batches:
@@ -850,7 +1024,9 @@ def expected_of(
                 case _:
                     totals = with_noise(_totals(one, own[0], exact), own[0], drawn)
                     columns[index] = (
-                        totals if not columns[index] else [a + b for a, b in zip(columns[index], totals, strict=True)]
+                        totals
+                        if not columns[index]
+                        else [a + b for a, b in zip(columns[index], totals, strict=True)]
                     )
     for (names, one), own, totals, start in zip(asked, parts, columns, ends, strict=False):
         match one:
@@ -870,13 +1046,21 @@ def _totals(asked: Asked, part: Part, exact: Sequence[Sequence[int]]) -> list[li
         case Joint():
             return joint_totals(asked, part.law, exact)
         case Column():
-            rows = [totals_of(part.law, asked.grid, *map(int, cell)) for cell in zip(*exact, strict=True)]
+            rows = [
+                totals_of(part.law, asked.grid, *map(int, cell))
+                for cell in zip(*exact, strict=True)
+            ]
             return [list(column) for column in zip(*rows, strict=True)]
     return [list(exact[0])]
 
 
 def _ranked(
-    names: Sequence[str], asked: Quantiles | Extreme, parts: Sequence[Part], counts: Any, drawn: Drawn, plan: Plan
+    names: Sequence[str],
+    asked: Quantiles | Extreme,
+    parts: Sequence[Part],
+    counts: Any,
+    drawn: Drawn,
+    plan: Plan,
 ) -> dict[str, Expected]:
     grid = rank_grid(asked, plan.cells)
     if isinstance(asked, Extreme):
@@ -884,7 +1068,10 @@ def _ranked(
     found = {}
     for index, name in enumerate(names):
         own = parts[3 * index : 3 * index + 3]
-        refuse(own[-1].facts["share"] == asked.shares[index], f"{own[-1].statistic} is at another share")
+        refuse(
+            own[-1].facts["share"] == asked.shares[index],
+            f"{own[-1].statistic} is at another share",
+        )
         found[name] = quantile_released(own, grid, counts, drawn, plan.level)
     return found
 
@@ -911,13 +1098,17 @@ def report_totals(plan: ReportPlan, rows: Sequence[Mapping[str, Any]]) -> list[l
     """The exact columns of all measured sets of a report, from the rows."""
     policy, design = plan.study.policy, plan.design
     groups = [attribute.group for attribute in design.attributes if attribute.group is not None]
-    numbered = [index for index, one in enumerate(design.attributes) if one.number is not None and one.half]
+    numbered = [
+        index for index, one in enumerate(design.attributes) if one.number is not None and one.half
+    ]
     columns = [Column(design.attributes[index].number.of, False, (), ()) for index in numbered]  # type: ignore[union-attr]
     sets = []
     for levels, part in plan.measured:
         halves = tuple(at for at, index in enumerate(numbered) if levels[index])
         placed = [
-            (one.axis, level) for level, one in zip(levels, design.attributes, strict=True) if one.group is not None
+            (one.axis, level)
+            for level, one in zip(levels, design.attributes, strict=True)
+            if one.group is not None
         ]
         sets.append((placed, halves, part))
     singles = sorted({at for _, halves, _ in sets for at in halves})

@@ -1,14 +1,18 @@
-"""Releases of random data on all paths, each held against the exact integers plus the noise that was drawn for them.
+"""Releases of random data on all paths, each held against the exact integers plus the noise that
+was drawn for them.
 
-    questions     statistics by relation, unit, condition and groups, on tables with missing and odd values
+    questions     statistics by relation, unit, condition and groups, on tables with missing and odd
+                  values
     sizes         1, 64, 65, 3,143 and 70,000 groups; totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above
     sources       Arrow, pandas, polars, CSV, Parquet, DuckDB
     targets       tables, Parquet files, the record of a ledger, and the same again from it, free
-    arrays        statistics of columns in memory, of every container and width; the textbook's mechanisms
+    arrays        statistics of columns in memory, of every container and width; the textbook's
+                  mechanisms
     numbers       Algorithm 1 on numbers, lists, arrays and files
     tables        reports, profiles and discoveries
 
-Every run has new data, from the one source of randomness: there is no seed. A line that fails names the question.
+Every run has new data, from the one source of randomness: there is no seed. A line that fails names
+the question.
 """
 
 from __future__ import annotations
@@ -31,7 +35,18 @@ from discreet.ask.policy import Policy
 from discreet.draw.coin import below
 from discreet.draw.entropy import keystream
 from discreet.draw.noted import Noted, noting
-from discreet.engines.base import Cells, Exact, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    Exact,
+    OnGrid,
+    Present,
+    Product,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 from discreet.engines.integers import CellCounts, column
 from discreet.errors import InvalidParameter
 from discreet.parameters import Neighbors
@@ -40,7 +55,16 @@ from discreet.release.reports.plan import ReportPlan
 from discreet.release.statistics.counts import CountDesign
 from discreet.release.study import Study
 from discreet.verify import reference
-from discreet.verify.added import Drawn, Expected, Law, expected_of, refuse, report_totals, request_of, with_noise
+from discreet.verify.added import (
+    Drawn,
+    Expected,
+    Law,
+    expected_of,
+    refuse,
+    report_totals,
+    request_of,
+    with_noise,
+)
 from discreet.verify.parts import parts_by_share, parts_of
 
 Row = dict[str, Any]
@@ -84,8 +108,12 @@ class Proof:
     numbers: int = 0
     """Released numbers that were as they must be."""
 
-    def plan(self, plan: Plan, rows: Sequence[Row], *, to: Path | None = None, integers: Any = None) -> None:
-        """Release a plan, to a table or to a file, and hold it against these rows, or against integers given."""
+    def plan(
+        self, plan: Plan, rows: Sequence[Row], *, to: Path | None = None, integers: Any = None
+    ) -> None:
+        """Release a plan, to a table or to a file, and hold it against these rows, or against
+        integers given.
+        """
         what, study = plan.query.sql or plan.canonical, plan.study
         parts = parts_by_share(plan)
         for share, own in zip(plan.shares, parts, strict=True):
@@ -96,15 +124,24 @@ class Proof:
         with noting() as notes:
             released: Any = plan.release() if to is None else plan.release(to=to)
         cost = sum((share.epsilon for share in plan.shares), Fraction())
-        refuse(study.spent - before == plan.cost == cost, f"{what} is charged another epsilon than it uses")
+        refuse(
+            study.spent - before == plan.cost == cost,
+            f"{what} is charged another epsilon than it uses",
+        )
         drawn = Drawn(notes)
         expected = expected_of(plan, parts, measured, drawn, in_file=to is not None)
         drawn.end(what)
         self.law.add(notes, what)
-        names = {output.name: name for name, output in plan.query.outputs if hasattr(output, "name")}
+        names = {
+            output.name: name for name, output in plan.query.outputs if hasattr(output, "name")
+        }
         table = released.to_arrow()
         for name, one in expected.items():
-            found: Any = table[names[name]].to_numpy() if to is not None else released.recorded.numbers[name][0]
+            found: Any = (
+                table[names[name]].to_numpy()
+                if to is not None
+                else released.recorded.numbers[name][0]
+            )
             one.require(found, what)
             if found.dtype != object:  # a larger integer has no type in Arrow
                 one.require(table[names[name]].to_numpy(), what)
@@ -115,12 +152,21 @@ class Proof:
                     _even_ends(released.recorded.numbers[share.design.name], what)
         with noting() as again:
             repeated: Any = plan.release() if to is None else plan.release(to=to)
-        same = repeated.content == released.content if to is None else repeated.record == released.record
-        refuse(not again and same and study.spent - before == plan.cost, f"{what}, asked again, is not the same answer")
+        same = (
+            repeated.content == released.content
+            if to is None
+            else repeated.record == released.record
+        )
+        refuse(
+            not again and same and study.spent - before == plan.cost,
+            f"{what}, asked again, is not the same answer",
+        )
 
 
 def _even_ends(numbers: tuple[Any, ...], what: str) -> None:
-    """Refuse ends of counts that are not as far from every count: what differs would tell more than the count."""
+    """Refuse ends of counts that are not as far from every count: what differs would tell more than
+    the count.
+    """
     values, low, high = numbers
     reaches = {int(end) - int(value) for value, end in zip(values, high, strict=True)}
     reaches |= {int(value) - int(end) for value, end in zip(values, low, strict=True)}
@@ -176,7 +222,9 @@ def people(dice: Dice, rows: int, codes: int = 7) -> list[Row]:
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
     """Rows as an Arrow table."""
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()})
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()}
+    )
 
 
 @contextmanager
@@ -194,8 +242,24 @@ def study_of(source: Any, *, codes: int = 7, **terms: Any) -> Iterator[Study]:
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 SINGLE = (
-    *("count(*)", "count(age)", "count_if(age >= 40)", "sum(age)", "sum(debt)", "sum(far)", "avg(age)", "avg(pay)"),
-    *("avg(well)", "variance(age)", "stddev(pay)", "stddev_pop(debt)", "median(age)", "quantile(debt, 0.9)"),
+    *(
+        "count(*)",
+        "count(age)",
+        "count_if(age >= 40)",
+        "sum(age)",
+        "sum(debt)",
+        "sum(far)",
+        "avg(age)",
+        "avg(pay)",
+    ),
+    *(
+        "avg(well)",
+        "variance(age)",
+        "stddev(pay)",
+        "stddev_pop(debt)",
+        "median(age)",
+        "quantile(debt, 0.9)",
+    ),
     *(
         "min(age)",
         "max(debt)",
@@ -208,7 +272,12 @@ SEVERAL = (
     "count(*), count(age), count_if(level = 1), avg(age), sum(pay), avg(well)",
     "avg(age), avg(debt), count(debt), median(pay)",
 )
-CONDITIONS = ("", " WHERE age >= 30", " WHERE place IN ('north', 'moon') OR well", " WHERE NOT (debt < 100)")
+CONDITIONS = (
+    "",
+    " WHERE age >= 30",
+    " WHERE place IN ('north', 'moon') OR well",
+    " WHERE NOT (debt < 100)",
+)
 GROUPS = ("", " GROUP BY place", " GROUP BY place, level")
 UNITS: tuple[dict[str, Any], ...] = (
     {},
@@ -232,14 +301,20 @@ def questions(proof: Proof, rounds: int) -> None:
                     groups = GROUPS[(place + number + turn) % 3 if turn else dice.below(3)]
                     ask(proof, study, rows, f"{text}|{where}{groups}")
                 ask(proof, study, rows, f"count(*), sum(age)|{CONDITIONS[1]}")
-                for text in ("count(*), avg(pay)|", "sum(pay), avg(pay)|", "sum(pay), stddev(pay)|"):
+                for text in (
+                    "count(*), avg(pay)|",
+                    "sum(pay), avg(pay)|",
+                    "sum(pay), stddev(pay)|",
+                ):
                     ask(proof, study, rows, text)  # of everybody: their number may be public
 
 
 def ask(proof: Proof, study: Study, rows: Sequence[Row], text: str, **more: Any) -> None:
     """A question at a random ε, held against the rows."""
     asked, _, rest = text.partition("|")
-    plan = study.sql(" ".join(["SELECT", asked, "FROM data", rest]).rstrip(), epsilon=proof.dice.epsilon())
+    plan = study.sql(
+        " ".join(["SELECT", asked, "FROM data", rest]).rstrip(), epsilon=proof.dice.epsilon()
+    )
     proof.plan(plan, rows, **more)
 
 
@@ -299,10 +374,17 @@ def totals(proof: Proof, groups: Sequence[int]) -> None:
     for codes in groups:
         for power in _NEAR:
             neighbors, unit = dice.of(RELATIONS), dice.of(UNITS)
-            with study_of(table_of(people(dice, 5, codes)), codes=max(codes, 1), neighbors=neighbors, **unit) as study:
+            with study_of(
+                table_of(people(dice, 5, codes)), codes=max(codes, 1), neighbors=neighbors, **unit
+            ) as study:
                 engine = study.engine
                 asked = ["count(age)", "sum(age)", "sum(far)", "sum(debt)", "count(*), sum(pay)"]
-                asked += ["avg(age)", "stddev(age)", "count(*), avg(age), avg(pay)", "avg(age), stddev(debt)"]
+                asked += [
+                    "avg(age)",
+                    "stddev(age)",
+                    "count(*), avg(age), avg(pay)",
+                    "avg(age), stddev(debt)",
+                ]
                 asked += ["median(age)", "min(debt)"] if power <= 36 else []
                 for text in asked:
                     by = " GROUP BY code" if codes else ""
@@ -328,7 +410,9 @@ def crowds(dice: Dice, request: Request, groups: int, power: int) -> list[Any]:
     kinds = list(dict.fromkeys(values))
     largest = max(map(_largest, request.measures))
     most = max(
-        1, 2 ** (min(power, 34) if any(isinstance(one, Cells) for one in request.measures) else power) // largest
+        1,
+        2 ** (min(power, 34) if any(isinstance(one, Cells) for one in request.measures) else power)
+        // largest,
     )
     found: list[list[Any]] = [[] for _ in request.measures]
     for _ in range(groups):
@@ -345,7 +429,10 @@ def crowds(dice: Dice, request: Request, groups: int, power: int) -> list[Any]:
 def _largest(measure: Any) -> int:
     """The largest integer that a row has for a measure."""
     if isinstance(measure, Product):
-        return int(measure.first.grid.width ** measure.powers[0] * measure.second.grid.width ** measure.powers[1])
+        return int(
+            measure.first.grid.width ** measure.powers[0]
+            * measure.second.grid.width ** measure.powers[1]
+        )
     power = 2 if isinstance(measure, Squares) else 1 if isinstance(measure, Total) else 0
     return int(measure.value.grid.width**power) if power else 1
 
@@ -388,7 +475,9 @@ def _crowd(measure: Any, rows: list[tuple[int, dict[Any, int | None]]]) -> Any:
 
 
 def sources(proof: Proof) -> None:
-    """The same rows from frames and files; the size of a text file is private, as a line may be unreadable."""
+    """The same rows from frames and files; the size of a text file is private, as a line may be
+    unreadable.
+    """
     from pyarrow import csv, parquet
 
     dice = proof.dice
@@ -397,12 +486,22 @@ def sources(proof: Proof) -> None:
     with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder:
         parquet.write_table(table, Path(folder, "data.parquet"))
         csv.write_csv(table.select(["who", "age", "pay", "debt"]), Path(folder, "data.csv"))
-        given: list[tuple[Any, Sequence[Row]]] = [(Path(folder, "data.parquet"), rows), (table, rows)]
+        given: list[tuple[Any, Sequence[Row]]] = [
+            (Path(folder, "data.parquet"), rows),
+            (table, rows),
+        ]
         for package in ("pandas", "polars"):
             with suppress(ImportError):
                 import_module(package)
                 given.append(
-                    (table.to_pandas() if package == "pandas" else import_module("polars").from_arrow(table), rows)
+                    (
+                        (
+                            table.to_pandas()
+                            if package == "pandas"
+                            else import_module("polars").from_arrow(table)
+                        ),
+                        rows,
+                    )
                 )
         for source, its in given:
             with study_of(source, neighbors=dice.of(RELATIONS)) as study:
@@ -414,9 +513,14 @@ def sources(proof: Proof) -> None:
                 ):
                     ask(proof, study, its, text)
         numbers = {name: COLUMNS[name] | {"type": "number"} for name in ("age", "pay", "debt")}
-        policy = Policy(source=Path(folder, "data.csv"), epsilon=10**6, version="0", columns=numbers)
+        policy = Policy(
+            source=Path(folder, "data.csv"), epsilon=10**6, version="0", columns=numbers
+        )
         texts = [
-            {name: None if row[name] is None else str(row[name]) for name in ("who", "age", "pay", "debt")}
+            {
+                name: None if row[name] is None else str(row[name])
+                for name in ("who", "age", "pay", "debt")
+            }
             for row in rows
         ]
         with Study(policy, ledger=Path(folder, "study.ledger")) as study:
@@ -430,10 +534,18 @@ def targets(proof: Proof, most: int) -> None:
     with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder:
         for codes in (3, 65, most):
             rows = people(dice, 300, codes)
-            with study_of(table_of(rows), codes=codes, neighbors=dice.of(RELATIONS), **dice.of(UNITS)) as study:
+            with study_of(
+                table_of(rows), codes=codes, neighbors=dice.of(RELATIONS), **dice.of(UNITS)
+            ) as study:
                 asked = ["sum(far)", "count(*), avg(pay), stddev(age)", "avg(age)"]
                 for number, text in enumerate(asked if codes < most else asked[:1]):
-                    ask(proof, study, rows, f"{text}|GROUP BY code", to=Path(folder, f"{codes}-{number}.parquet"))
+                    ask(
+                        proof,
+                        study,
+                        rows,
+                        f"{text}|GROUP BY code",
+                        to=Path(folder, f"{codes}-{number}.parquet"),
+                    )
 
 
 # -- reports, profiles, discoveries ------------------------------------------------------------------------------------
@@ -455,7 +567,9 @@ def reports(proof: Proof, rounds: int) -> None:
     dice = proof.dice
     for _ in range(rounds):
         rows = people(dice, 60 + dice.below(60))
-        for neighbors, unit in ((neighbors, unit) for neighbors in RELATIONS for unit in (UNITS[0], UNITS[2])):
+        for neighbors, unit in (
+            (neighbors, unit) for neighbors in RELATIONS for unit in (UNITS[0], UNITS[2])
+        ):
             with study_of(table_of(rows), neighbors=neighbors, **unit) as study:
                 for tables in (_REPORT, _OF_SOME):
                     report(proof, study.report(tables, epsilon=proof.dice.epsilon()), rows)
@@ -473,18 +587,27 @@ def report(proof: Proof, plan: ReportPlan, rows: Sequence[Row]) -> None:
     drawn.end("a report")
     proof.law.add(notes, "a report")
     written = [column["values"] for one in released.record["sets"] for column in one["columns"]]
-    refuse(written == columns, "a report is not the exact numbers plus the noise that was drawn for them")
+    refuse(
+        written == columns,
+        "a report is not the exact numbers plus the noise that was drawn for them",
+    )
     everybody = (
         study.policy.neighbors == "change-one"
         and study.policy.unit_column is None
         and plan.layout.where is None
         and not study.engine.chosen
     )
-    refuse(released.record["rows"] == (len(rows) if everybody else None), "a report has a public number of rows")
+    refuse(
+        released.record["rows"] == (len(rows) if everybody else None),
+        "a report has a public number of rows",
+    )
     proof.numbers += sum(map(len, columns))
     with noting() as again:
         same = plan.release().content == released.content
-    refuse(same and not again and study.spent - before == plan.epsilon, "a report, asked again, is not the same")
+    refuse(
+        same and not again and study.spent - before == plan.epsilon,
+        "a report, asked again, is not the same",
+    )
 
 
 def profiles(proof: Proof, rounds: int) -> None:
@@ -507,21 +630,36 @@ def profile(proof: Proof, study: Study, names: list[str], rows: Sequence[Row]) -
     for name, whole in (("age", True), ("debt", False)):
         group = reference.octaves(Column(name, "number"), whole)
         request = Request((Rows(),), (group,), unit=unit, max_rows=None if unit is None else 1)
-        _counted(drawn, reference.fetch(request, rows)[0], found[name].counts, delta * len(names) / epsilon)
+        _counted(
+            drawn,
+            reference.fetch(request, rows)[0],
+            found[name].counts,
+            delta * len(names) / epsilon,
+        )
     if unit is not None and found.unit is not None:
         limits = [2**power for power in range(21)]
-        _counted(drawn, reference.by_rows(rows, unit, limits), found.unit.counts, delta * len(names) / epsilon)
+        _counted(
+            drawn,
+            reference.by_rows(rows, unit, limits),
+            found.unit.counts,
+            delta * len(names) / epsilon,
+        )
     drawn.end("a profile")
     proof.law.add(notes, "a profile")
     proof.numbers += sum(note.count for note in notes)
     with noting() as again:
         same = study.profile(names, epsilon=epsilon).columns == found.columns
-    refuse(same and not again and study.spent - before == epsilon, "a profile, asked again, is not the same")
+    refuse(
+        same and not again and study.spent - before == epsilon,
+        "a profile, asked again, is not the same",
+    )
 
 
 def _counted(drawn: Drawn, exact: Sequence[int], found: Sequence[int], scale: Fraction) -> None:
     noise = drawn.noise(len(exact), scale, "a profile")
-    Expected([count + draw for count, draw in zip(exact, noise, strict=True)]).require(found, "a profile")
+    Expected([count + draw for count, draw in zip(exact, noise, strict=True)]).require(
+        found, "a profile"
+    )
 
 
 def discoveries(proof: Proof, rounds: int) -> None:
@@ -530,11 +668,21 @@ def discoveries(proof: Proof, rounds: int) -> None:
     for _ in range(rounds):
         for neighbors, unit in ((neighbors, unit) for neighbors in RELATIONS for unit in UNITS):
             rows = [
-                {**row, "place": f"p{dice.below(20)}", "level": dice.often(lambda: dice.below(1 + dice.below(60)))}
+                {
+                    **row,
+                    "place": f"p{dice.below(20)}",
+                    "level": dice.often(lambda: dice.below(1 + dice.below(60))),
+                }
                 for row in people(dice, 300)
             ]
             columns = {"place": {"keys": "discover"}, "level": {"keys": "discover"}}
-            terms: dict[str, Any] = {"epsilon": 100, "delta": "1/100", "version": "0", "columns": columns, **unit}
+            terms: dict[str, Any] = {
+                "epsilon": 100,
+                "delta": "1/100",
+                "version": "0",
+                "columns": columns,
+                **unit,
+            }
             policy = Policy(source=table_of(rows), neighbors=neighbors, **terms)
             with (
                 tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
@@ -567,13 +715,18 @@ def discovery(proof: Proof, study: Study, rows: Sequence[Row], epsilon: Fraction
             heads = len(shown.intersection(alike))
             note = next((note for note in fitting if int(note.drawn.sum()) == heads), None)
             if note is None:
-                raise InvalidParameter(f"a discovery of {name} does not show keys by the coins of their units")
+                raise InvalidParameter(
+                    f"a discovery of {name} does not show keys by the coins of their units"
+                )
             rest.remove(note)
     refuse(not rest, "a discovery tosses more coins than it has keys")
     proof.numbers += sum(note.count for note in notes)
     with noting() as again:
         same = study.discover("place", "level", epsilon=epsilon).keys == found.keys
-    refuse(same and not again and study.spent - before == epsilon, "a discovery, asked again, is not the same")
+    refuse(
+        same and not again and study.spent - before == epsilon,
+        "a discovery, asked again, is not the same",
+    )
 
 
 def _is_coin(note: Noted, chance: float) -> bool:

@@ -1,4 +1,6 @@
-"""The same for numbers that are not in a study: columns in memory, Algorithm 1, randomized response, and files."""
+"""The same for numbers that are not in a study: columns in memory, Algorithm 1, randomized
+response, and files.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,14 @@ from discreet.verify.additions import (
     targets,
     totals,
 )
-from discreet.verify.additions_of_kinds import accounts, chosen_sources, lengths, numbers_of_groups, shapes, terms
+from discreet.verify.additions_of_kinds import (
+    accounts,
+    chosen_sources,
+    lengths,
+    numbers_of_groups,
+    shapes,
+    terms,
+)
 from discreet.verify.loss import Part
 from discreet.verify.parts import certified_twin
 
@@ -70,7 +79,9 @@ _VALUE = Column("value", "number")
 
 
 def _masked(values: Values) -> Any:
-    return np.ma.MaskedArray([value or 0 for value in values], [value is None for value in values], np.int64)
+    return np.ma.MaskedArray(
+        [value or 0 for value in values], [value is None for value in values], np.int64
+    )
 
 
 def _series(package: str, kind: str) -> Callable[[Values], Any]:
@@ -94,7 +105,9 @@ def _chunks(values: Values) -> Any:
 
 
 def containers() -> Iterator[tuple[str, Callable[[Values], Any], dict[str, Any]]]:
-    """Kinds of columns: what makes one of integers that fit, or that may be missing, and how a certificate says it."""
+    """Kinds of columns: what makes one of integers that fit, or that may be missing, and how a
+    certificate says it.
+    """
     for width in ("int8", "int16", "int32", "int64", "uint8", "uint64"):
         yield f"numpy {width}", partial(_array, width=width), {"whole": True}
     yield "numpy bool", partial(_array, width="bool"), {"whole": True}
@@ -107,7 +120,11 @@ def containers() -> Iterator[tuple[str, Callable[[Values], Any], dict[str, Any]]
     yield "objects", partial(_array, width=object), {}
     yield "Arrow", lambda values: pa.array(values, pa.int32()), {"whole": True, "nullable": True}
     yield "Arrow chunks", _chunks, {}
-    for package, kind, whole in (("pandas", "Int64", True), ("pandas", "float64", False), ("polars", "Int16", True)):
+    for package, kind, whole in (
+        ("pandas", "Int64", True),
+        ("pandas", "float64", False),
+        ("polars", "Int16", True),
+    ):
         with suppress(ImportError):
             terms = {"whole": True, "nullable": True} if whole else {}
             yield f"{package} {kind}", _series(package, kind), terms
@@ -127,11 +144,20 @@ def values_for(dice: Dice, name: str, size: int, terms: dict[str, Any]) -> Value
     if not terms.get("whole") and not name.startswith("Arrow"):
         odd = [math.nan, math.inf, -math.inf, -0.0, 1e300]
         values = [
-            dice.of(odd) if dice.below(9) == 0 else None if value is None else value + dice.below(8) / 8
+            (
+                dice.of(odd)
+                if dice.below(9) == 0
+                else None
+                if value is None
+                else value + dice.below(8) / 8
+            )
             for value in values
         ]
     if name == "numpy float32":
-        return [None if value is None else float(np.float32(min(max(value, -1e30), 1e30))) for value in values]
+        return [
+            None if value is None else float(np.float32(min(max(value, -1e30), 1e30)))
+            for value in values
+        ]
     return values
 
 
@@ -159,21 +185,39 @@ _STATISTICS: tuple[tuple[str, dict[str, Any]], ...] = (
 def columns(proof: Proof, rounds: int) -> None:
     """Statistics of columns in memory, without a ledger, with one, and again from it."""
     dice, kinds = proof.dice, list(containers())
-    with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder, _ledger(folder) as ledger:
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
+        _ledger(folder) as ledger,
+    ):
         for turn in range(rounds):
             for kind, make, terms in kinds:  # every container, counted and added up
                 values = values_for(dice, kind, 30 + dice.below(90), terms)
                 for name, parameters in (_STATISTICS[0], _STATISTICS[1]):
-                    asked = {**parameters, "neighbors": dice.of(RELATIONS), "epsilon": dice.epsilon() * 4}
+                    asked = {
+                        **parameters,
+                        "neighbors": dice.of(RELATIONS),
+                        "epsilon": dice.epsilon() * 4,
+                    }
                     column(proof, name, kind, values, make, terms, asked, None)
             for place, (name, parameters) in enumerate(_STATISTICS):
                 for neighbors in RELATIONS:
                     kind, make, terms = (
-                        kinds[dice.below(len(kinds))] if rounds == 1 else kinds[(place + turn) % len(kinds)]
+                        kinds[dice.below(len(kinds))]
+                        if rounds == 1
+                        else kinds[(place + turn) % len(kinds)]
                     )
                     values = values_for(dice, kind, 30 + dice.below(90), terms)
                     asked = {**parameters, "neighbors": neighbors, "epsilon": dice.epsilon() * 4}
-                    column(proof, name, kind, values, make, terms, asked, ledger if dice.below(2) else None)
+                    column(
+                        proof,
+                        name,
+                        kind,
+                        values,
+                        make,
+                        terms,
+                        asked,
+                        ledger if dice.below(2) else None,
+                    )
 
 
 def _ledger(folder: str) -> Ledger:
@@ -183,20 +227,35 @@ def _ledger(folder: str) -> Ledger:
 
 
 def released_once(
-    proof: Proof, call: Callable[..., Any], what: str, ledger: Ledger | None, *given: Any, **asked: Any
+    proof: Proof,
+    call: Callable[..., Any],
+    what: str,
+    ledger: Ledger | None,
+    *given: Any,
+    **asked: Any,
 ) -> tuple[Any, Drawn]:
     """A release and its draws; with a ledger, also its charge, and the same again from it, free."""
     account: dict[str, Any] = {}
     if ledger is not None:
-        account = {"ledger": ledger, "study": "verify", "request_id": f"{proof.dice.between(0, 2**90)}"}
+        account = {
+            "ledger": ledger,
+            "study": "verify",
+            "request_id": f"{proof.dice.between(0, 2**90)}",
+        }
     before = Fraction(0) if ledger is None else ledger.spent("verify")
     with noting() as notes:
         released = call(*given, **asked, **account)
     if ledger is not None:
-        refuse(ledger.spent("verify") - before == asked["epsilon"], f"{what} is charged another epsilon than it uses")
+        refuse(
+            ledger.spent("verify") - before == asked["epsilon"],
+            f"{what} is charged another epsilon than it uses",
+        )
         with noting() as again:
             repeated = call(*given, **asked, **account)
-        refuse(_numbers(repeated) == _numbers(released) and not again, f"{what}, asked again, is not the same")
+        refuse(
+            _numbers(repeated) == _numbers(released) and not again,
+            f"{what}, asked again, is not the same",
+        )
     proof.law.add(notes, what)
     return released, Drawn(notes)
 
@@ -221,8 +280,13 @@ def column(
     """Release a statistic of a column, and hold it against its values."""
     what = f"{name} of {kind}"
     _, parts = certified_twin(name, n=len(values), **terms, **asked)
-    refuse(sum((part.loss for part in parts), Fraction()) <= asked["epsilon"], f"{what} has too little noise")
-    released, drawn = released_once(proof, getattr(arrays, name), what, ledger, make(values), **asked)
+    refuse(
+        sum((part.loss for part in parts), Fraction()) <= asked["epsilon"],
+        f"{what} has too little noise",
+    )
+    released, drawn = released_once(
+        proof, getattr(arrays, name), what, ledger, make(values), **asked
+    )
     flat = _numbers(released)
     expected = column_released(name, values, parts, drawn, asked, bool(terms.get("whole")))
     drawn.end(what)
@@ -241,14 +305,21 @@ def _exact(number: int | str | Fraction) -> Fraction:
 
 
 def column_released(
-    name: str, values: Values, parts: Sequence[Part], drawn: Drawn, asked: dict[str, Any], whole: bool
+    name: str,
+    values: Values,
+    parts: Sequence[Part],
+    drawn: Drawn,
+    asked: dict[str, Any],
+    whole: bool,
 ) -> list[Expected]:
     """The numbers of a statistic of a column, from its values and the draws."""
     missing = None if asked.get("missing") is None else _exact(asked["missing"])
     rows = [{"value": value} for value in values]
     if name == "count":
         counted = [
-            value for value in values if value is not False and reference.evaluate(_VALUE, {"value": value}) is not None
+            value
+            for value in values
+            if value is not False and reference.evaluate(_VALUE, {"value": value}) is not None
         ]
         return [Expected(with_noise([[len(counted)]], parts[0], drawn)[0])]
     bounds = Fraction(0), Fraction(1)
@@ -265,7 +336,11 @@ def column_released(
     exact = reference.fetch(Request(measures), rows)
     totals = [[one] for one in totals_of(parts[0].law, grid, *(column[0] for column in exact))]
     sample = "+" if asked.get("sample") else ""
-    names = ["mean", "std"] if name == "mean_and_std" else ["mean" if name == "proportion" else name + sample]
+    names = (
+        ["mean", "std"]
+        if name == "mean_and_std"
+        else ["mean" if name == "proportion" else name + sample]
+    )
     statistics = {one: one for one in names}
     found = sums_released(statistics, grid, parts[0], exact, with_noise(totals, parts[0], drawn))
     return [found[one] for one in names]
@@ -294,7 +369,9 @@ def _summary(
     found = [Expected(counted.values, counted.within), sums["mean"], sums["std"]]
     sixth = {**asked, "epsilon": _exact(asked["epsilon"]) / 6}
     for place in range(3):
-        found += _ranks("median", rows, bounds, parts[1 + 3 * place : 4 + 3 * place], drawn, sixth, whole, None)
+        found += _ranks(
+            "median", rows, bounds, parts[1 + 3 * place : 4 + 3 * place], drawn, sixth, whole, None
+        )
     return found
 
 
@@ -312,14 +389,29 @@ def _ranks(
     shares = len(asked["qs"]) if name == "quantiles" else 1
     bits = 5
     if name not in ("min", "max"):
-        wanted = int(8 * len(rows) * epsilon / shares).bit_length() if asked["neighbors"] == "change-one" else 0
+        wanted = (
+            int(8 * len(rows) * epsilon / shares).bit_length()
+            if asked["neighbors"] == "change-one"
+            else 0
+        )
         bits = min(max(16, wanted), 18)
     grid = grid_within(*bounds, bits, whole)
     counts = reference.fetch(Request((Cells(on_grid(_VALUE, grid, missing)),)), rows)[0]
     if name in ("min", "max"):
-        return [extreme_released(parts[0], Extreme(name, _VALUE, *bounds, whole, missing), grid, counts, drawn)]  # type: ignore[arg-type]
+        return [
+            extreme_released(
+                parts[0],
+                Extreme(name, _VALUE, *bounds, whole, missing),  # type: ignore[arg-type]
+                grid,
+                counts,
+                drawn,
+            )
+        ]
     step, kinds = iter(parts), 1 if level is None else 3
-    several = [quantile_released(list(islice(step, kinds)), grid, counts, drawn, level) for _ in range(shares)]
+    several = [
+        quantile_released(list(islice(step, kinds)), grid, counts, drawn, level)
+        for _ in range(shares)
+    ]
     if shares == 1:
         return several
     return [Expected(sorted(one.values[0] for one in several))]
@@ -330,7 +422,10 @@ def _ranks(
 
 def histograms(proof: Proof, rounds: int) -> None:
     """Histograms of bins and of keys, cumulative counts and octaves."""
-    with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder, _ledger(folder) as ledger:
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
+        _ledger(folder) as ledger,
+    ):
         for neighbors, _ in product(RELATIONS, range(rounds)):
             _of_cells(proof, neighbors, ledger)
 
@@ -340,15 +435,27 @@ def _of_cells(proof: Proof, neighbors: Neighbors, ledger: Ledger) -> None:
     for size in (2, 3, 65, 3_143):
         values = [dice.between(-50, 4_000) for _ in range(400)]
         edges = [2 * edge for edge in range(size + 1)]
-        places: list[int | None] = [min(max(bisect_right(edges, value) - 1, 0), size - 1) for value in values]
+        places: list[int | None] = [
+            min(max(bisect_right(edges, value) - 1, 0), size - 1) for value in values
+        ]
         for account in (None, ledger):
-            _histogram(proof, np.array(values, np.int64), {"bins": edges}, places, size, neighbors, account)
+            _histogram(
+                proof, np.array(values, np.int64), {"bins": edges}, places, size, neighbors, account
+            )
     texts = [dice.often(lambda: dice.of(["Ash", "Elm", "Oak", "Yew"])) for _ in range(200)]
     keys = ["Ash", "Elm", "Oak"]
     for other in (None, "else"):
         rest = None if other is None else 3
         places = [keys.index(text) if text in keys else rest for text in texts]
-        _histogram(proof, texts, {"keys": keys, "other": other}, places, 3 + (other is not None), neighbors, None)
+        _histogram(
+            proof,
+            texts,
+            {"keys": keys, "other": other},
+            places,
+            3 + (other is not None),
+            neighbors,
+            None,
+        )
     for account in (None, ledger):
         _octaves(proof, neighbors, account)
         for cells in (8, 200) if account else (2_000,):
@@ -378,7 +485,9 @@ def _histogram(
         first = counts[0] + drawn.noise(1, scale, what)[0]
         expected = [first, sum(counts) - first]
     else:
-        expected = [count + draw for count, draw in zip(counts, drawn.noise(size, scale, what), strict=True)]
+        expected = [
+            count + draw for count, draw in zip(counts, drawn.noise(size, scale, what), strict=True)
+        ]
     Expected(expected).require(released.value, what)
     drawn.end(what)
     proof.numbers += size
@@ -386,13 +495,20 @@ def _histogram(
 
 def _octaves(proof: Proof, neighbors: Neighbors, ledger: Ledger | None) -> None:
     dice, epsilon = proof.dice, Fraction(2)
-    values = [dice.often(lambda: dice.between(-(2**20), 2**20) / 2 ** dice.below(40), math.nan) for _ in range(200)]
+    values = [
+        dice.often(lambda: dice.between(-(2**20), 2**20) / 2 ** dice.below(40), math.nan)
+        for _ in range(200)
+    ]
     asked: dict[str, Any] = {"epsilon": epsilon, "neighbors": neighbors}
     found, drawn = released_once(proof, arrays.bounds, "bounds", ledger, np.array(values), **asked)
     group = reference.octaves(_VALUE, False)
     exact = reference.fetch(Request((Rows(),), (group,)), [{"value": value} for value in values])[0]
-    noise = drawn.noise(len(exact), Fraction(2 if neighbors == "change-one" else 1) / epsilon, "bounds")
-    Expected([count + draw for count, draw in zip(exact, noise, strict=True)]).require(found.counts, "bounds")
+    noise = drawn.noise(
+        len(exact), Fraction(2 if neighbors == "change-one" else 1) / epsilon, "bounds"
+    )
+    Expected([count + draw for count, draw in zip(exact, noise, strict=True)]).require(
+        found.counts, "bounds"
+    )
     drawn.end("bounds")
     proof.numbers += len(exact)
 
@@ -401,8 +517,15 @@ def _tree(proof: Proof, neighbors: Neighbors, cells: int, ledger: Ledger | None)
     """Cumulative counts from a tree: every node has noise, and the rest is their least squares fit."""
     dice, epsilon = proof.dice, proof.dice.epsilon()
     values = [dice.between(-30, 300) for _ in range(300)]
-    asked: dict[str, Any] = {"bounds": (0, 255.5), "epsilon": epsilon, "neighbors": neighbors, "cells": cells}
-    found, drawn = released_once(proof, arrays.cdf, "a tree", ledger, np.array(values, np.int16), **asked)
+    asked: dict[str, Any] = {
+        "bounds": (0, 255.5),
+        "epsilon": epsilon,
+        "neighbors": neighbors,
+        "cells": cells,
+    }
+    found, drawn = released_once(
+        proof, arrays.cdf, "a tree", ledger, np.array(values, np.int16), **asked
+    )
     grid = grid_within(Fraction(0), Fraction(511, 2), cells.bit_length() - 1, True)
     rows = [{"value": value} for value in values]
     [counts] = reference.fetch(Request((Cells(on_grid(_VALUE, grid, None)),)), rows)[0]
@@ -416,17 +539,25 @@ def _tree(proof: Proof, neighbors: Neighbors, cells: int, ledger: Ledger | None)
         block = branching ** (height - 1 - level)
         levels.append([range(start, min(start + block, size)) for start in range(0, size, block)])
     noise = iter(drawn.noise(sum(map(len, levels)), scale, "a tree"))
-    nodes = [(cell, int(counts[cell.start : cell.stop].sum()) + next(noise)) for level in levels for cell in level]
+    nodes = [
+        (cell, int(counts[cell.start : cell.stop].sum()) + next(noise))
+        for level in levels
+        for cell in level
+    ]
     drawn.end("a tree")
     matrix = np.zeros((len(nodes), size))
     for index, (cell, _) in enumerate(nodes):
         matrix[index, cell.start : cell.stop] = 1
-    fitted = _fitted(matrix, np.array([float(node) for _, node in nodes]), len(values) if public else None)
+    fitted = _fitted(
+        matrix, np.array([float(node) for _, node in nodes]), len(values) if public else None
+    )
     rising = np.cumsum(fitted)
     if public:
         rising[-1] = len(values)
     below = np.clip(_isotonic(rising), 0, max(rising[-1], 0))
-    Expected(below, 1e-6 * (1 + np.abs(rising).max())).require(found.value, f"cumulative counts at {size:,} points")
+    Expected(below, 1e-6 * (1 + np.abs(rising).max())).require(
+        found.value, f"cumulative counts at {size:,} points"
+    )
     proof.numbers += size
 
 
@@ -455,7 +586,9 @@ def _isotonic(values: Any) -> Any:
 # -- Algorithm 1 -------------------------------------------------------------------------------------------------------
 
 
-def grid_of_floats(sensitivity: Fraction, epsilon: Fraction, changes: int) -> tuple[Fraction, Fraction]:
+def grid_of_floats(
+    sensitivity: Fraction, epsilon: Fraction, changes: int
+) -> tuple[Fraction, Fraction]:
     """The step of floats, and the scale of their noise in steps."""
     noise, moved = log2(sensitivity / epsilon), log2(sensitivity / changes)
     step = Fraction(2) ** max(min(noise, moved) - 20, min(noise - 30, moved - 7))
@@ -463,7 +596,9 @@ def grid_of_floats(sensitivity: Fraction, epsilon: Fraction, changes: int) -> tu
 
 
 def _float_of(value: Any, step: Fraction, noise: int) -> float:
-    number = Fraction(0) if math.isnan(value) else Fraction(min(max(float(value), -_LARGEST), _LARGEST))
+    number = (
+        Fraction(0) if math.isnan(value) else Fraction(min(max(float(value), -_LARGEST), _LARGEST))
+    )
     exact = (round(number / step) + noise) * step
     return float(min(max(exact, Fraction(-_LARGEST)), Fraction(_LARGEST)))
 
@@ -472,15 +607,37 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 def algorithm(proof: Proof, most: int) -> None:
-    """Algorithm 1 on numbers, lists and arrays of all widths, without a ledger, with one, and again from it."""
+    """Algorithm 1 on numbers, lists and arrays of all widths, without a ledger, with one, and again
+    from it.
+    """
     dice = proof.dice
-    with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder, _ledger(folder) as ledger:
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
+        _ledger(folder) as ledger,
+    ):
         for size in (1, 2, 33, 64, 65, 3_143, most):
-            for width in ("int8", "uint16", "int32", "int64", "uint64", "float32", "float64", "list", "floats", "big"):
+            for width in (
+                "int8",
+                "uint16",
+                "int32",
+                "int64",
+                "uint64",
+                "float32",
+                "float64",
+                "list",
+                "floats",
+                "big",
+            ):
                 if size == most and width not in ("int64", "float64"):
                     continue
                 answer, values = _answer(dice, width, size)
-                _algorithm(proof, answer, values, width, ledger if size <= 3_143 and dice.below(2) else None)
+                _algorithm(
+                    proof,
+                    answer,
+                    values,
+                    width,
+                    ledger if size <= 3_143 and dice.below(2) else None,
+                )
         for width in ("int64", "float32"):  # longer than what has its noise at a time
             _long(proof, np.arange(_PART + 70).astype(width))
         for number in (0, 7, 10**6 + 1, 2**53 + 1, -(2**63), 2**80, 1.5, -1e-3, 1e300, math.nan):
@@ -499,8 +656,13 @@ def _long(proof: Proof, answer: Any) -> None:
     whole, drawn = answer.dtype.kind == "i", Drawn(notes)
     step, scale = (Fraction(1), 2 * delta) if whole else grid_of_floats(delta, Fraction(1, 2), 1)
     noise = np.array(drawn.noise(answer.size, scale, what), np.int64)
-    exact = answer + noise if whole else (answer.astype(np.float64) / float(step) + noise) * float(step)
-    refuse(bool((released == exact).all()), f"{what} is not the exact number plus the noise that was drawn for it")
+    exact = (
+        answer + noise if whole else (answer.astype(np.float64) / float(step) + noise) * float(step)
+    )
+    refuse(
+        bool((released == exact).all()),
+        f"{what} is not the exact number plus the noise that was drawn for it",
+    )
     drawn.end(what)
     proof.law.add(notes, what)
     proof.numbers += answer.size
@@ -509,18 +671,23 @@ def _long(proof: Proof, answer: Any) -> None:
 def _answer(dice: Dice, width: str, size: int) -> tuple[Any, Values]:
     near = [2 ** dice.of([4, 20, 53, 60, 62]) for _ in range(size)]
     if width in ("list", "big"):
-        values = [dice.between(-power * (2**30 if width == "big" else 1), power) for power in near[:4_000]]
+        values = [
+            dice.between(-power * (2**30 if width == "big" else 1), power) for power in near[:4_000]
+        ]
         return values, values
     if width == "floats":
         reals: Values = [dice.between(-power, power) / 2 ** dice.below(60) for power in near]
         return reals, reals
     if width.startswith("float"):
-        array = np.array([dice.between(-power, power) / 2 ** dice.below(60) for power in near], width)
+        array = np.array(
+            [dice.between(-power, power) / 2 ** dice.below(60) for power in near], width
+        )
     else:
         room = np.iinfo(width)
         ends = [room.min, room.min + 1, room.max]
         drawn = [
-            dice.of([*ends, power]) if dice.below(8) == 0 else dice.between(-2 * power, 2 * power) for power in near
+            dice.of([*ends, power]) if dice.below(8) == 0 else dice.between(-2 * power, 2 * power)
+            for power in near
         ]
         array = np.array([min(max(one, room.min), room.max) for one in drawn], width)
     if size > 60 and dice.below(2):
@@ -528,9 +695,14 @@ def _answer(dice: Dice, width: str, size: int) -> tuple[Any, Values]:
     return array, array.tolist()
 
 
-def _algorithm(proof: Proof, answer: Any, values: Values, width: str, ledger: Ledger | None) -> None:
+def _algorithm(
+    proof: Proof, answer: Any, values: Values, width: str, ledger: Ledger | None
+) -> None:
     dice, what = proof.dice, f"laplace_mechanism of {width}"
-    delta, epsilon = Fraction(1 + dice.below(40)), Fraction(1 + dice.below(999), 10 ** (3 + dice.below(5)))
+    delta, epsilon = (
+        Fraction(1 + dice.below(40)),
+        Fraction(1 + dice.below(999), 10 ** (3 + dice.below(5))),
+    )
     whole = all(isinstance(value, int) for value in values)
     changes = dice.of([None, 1, 3])
     terms: dict[str, Any] = {"sensitivity": delta, "epsilon": epsilon, "changes": changes}
@@ -546,9 +718,12 @@ def _algorithm(proof: Proof, answer: Any, values: Values, width: str, ledger: Le
     else:
         step, scale = grid_of_floats(delta, epsilon, changes or max(1, len(values)))
         noise = drawn.noise(len(values), scale, what)
-        Expected([_float_of(*pair) for pair in ((v, step, d) for v, d in zip(values, noise, strict=True))]).require(
-            number, what
-        )
+        Expected(
+            [
+                _float_of(*pair)
+                for pair in ((v, step, d) for v, d in zip(values, noise, strict=True))
+            ]
+        ).require(number, what)
     drawn.end(what)
     proof.numbers += len(values)
 
@@ -570,7 +745,9 @@ def textbook(proof: Proof, rounds: int) -> None:
         }
         for name, (value, delta) in exact.items():
             with noting() as notes:
-                released = getattr(arrays, name)(data, bounds=(0, 100), epsilon=epsilon, method="laplace")
+                released = getattr(arrays, name)(
+                    data, bounds=(0, 100), epsilon=epsilon, method="laplace"
+                )
             step, scale = grid_of_floats(delta, epsilon, 1)
             drawn = Drawn(notes)
             [noise] = drawn.noise(1, scale, f"the textbook's {name}")
@@ -580,7 +757,9 @@ def textbook(proof: Proof, rounds: int) -> None:
             drawn.end(f"the textbook's {name}")
             proof.numbers += 1
         with noting() as notes:
-            mean = arrays.mean(data, bounds=(0, 100), epsilon=epsilon, neighbors="add-remove", method="laplace")
+            mean = arrays.mean(
+                data, bounds=(0, 100), epsilon=epsilon, neighbors="add-remove", method="laplace"
+            )
         drawn = Drawn(notes)
         counted, total = (
             drawn.noise(1, 2 / epsilon, "the textbook's mean")[0],
@@ -602,14 +781,24 @@ def responses(proof: Proof) -> None:
         drawn = Drawn(notes)
         note = drawn.coins(size, "randomized response")
         drawn.end("randomized response")
-        right = isinstance(note.parameter, Logistic) and note.parameter.exponent == epsilon and note.words is not None
-        refuse(right, "randomized response must toss coins with odds of e^ε")
-        chance, uniform = 1 / (1 + math.exp(-epsilon)), note.words[:size].astype(np.float64) * 2.0**-64  # type: ignore[index]
-        clear = np.abs(uniform - chance) > 1e-9
-        refuse(bool(((uniform < chance) == note.drawn)[clear].all()), "a coin is not that of its random words")
-        Expected([bool(bit) == bool(head) for bit, head in zip(bits, note.drawn.tolist(), strict=True)]).require(
-            found.bits, "randomized response"
+        right = (
+            isinstance(note.parameter, Logistic)
+            and note.parameter.exponent == epsilon
+            and note.words is not None
         )
+        refuse(right, "randomized response must toss coins with odds of e^ε")
+        chance, uniform = (
+            1 / (1 + math.exp(-epsilon)),
+            note.words[:size].astype(np.float64) * 2.0**-64,  # type: ignore[index]
+        )
+        clear = np.abs(uniform - chance) > 1e-9
+        refuse(
+            bool(((uniform < chance) == note.drawn)[clear].all()),
+            "a coin is not that of its random words",
+        )
+        Expected(
+            [bool(bit) == bool(head) for bit, head in zip(bits, note.drawn.tolist(), strict=True)]
+        ).require(found.bits, "randomized response")
         proof.numbers += size
 
 
@@ -621,10 +810,18 @@ def files(proof: Proof, rows: int) -> None:
     from pyarrow import csv, parquet
 
     dice = proof.dice
-    with tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder, _ledger(folder) as ledger:
-        whole = [dice.of([None, dice.between(-(2**62), 2**62), dice.between(-99, 99)]) for _ in range(rows)]
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
+        _ledger(folder) as ledger,
+    ):
+        whole = [
+            dice.of([None, dice.between(-(2**62), 2**62), dice.between(-99, 99)])
+            for _ in range(rows)
+        ]
         other = [dice.between(0, 2**20) for _ in range(rows)]
-        reals = [dice.of([None, math.inf, dice.between(-(2**50), 2**50) / 2**20]) for _ in range(rows)]
+        reals = [
+            dice.of([None, math.inf, dice.between(-(2**50), 2**50) / 2**20]) for _ in range(rows)
+        ]
         keys = [f"k{index}" for index in range(rows)]
         table = pa.table(
             {
@@ -658,17 +855,29 @@ def files(proof: Proof, rows: int) -> None:
 
 
 def _file(
-    proof: Proof, folder: str, name: str, suffix: str, exact: list[Values], asked: dict[str, Any], ledger: Ledger | None
+    proof: Proof,
+    folder: str,
+    name: str,
+    suffix: str,
+    exact: list[Values],
+    asked: dict[str, Any],
+    ledger: Ledger | None,
 ) -> None:
     dice, what = proof.dice, f"add_noise to {name}"
-    delta, epsilon = Fraction(1 + dice.below(9)), Fraction(1 + dice.below(999), 10 ** (3 + dice.below(4)))
+    delta, epsilon = (
+        Fraction(1 + dice.below(9)),
+        Fraction(1 + dice.below(999), 10 ** (3 + dice.below(4))),
+    )
     target = Path(folder, f"{dice.between(0, 2**90)}{suffix}")
     account: dict[str, Any] = {} if ledger is None else {"ledger": ledger, "study": "verify"}
     before = Fraction(0) if ledger is None else ledger.spent("verify")
     with noting() as notes:
-        add_noise(Path(folder, name), target, sensitivity=delta, epsilon=epsilon, **asked, **account)
+        add_noise(
+            Path(folder, name), target, sensitivity=delta, epsilon=epsilon, **asked, **account
+        )
     refuse(
-        ledger is None or ledger.spent("verify") - before == epsilon, f"{what} is charged another epsilon than it uses"
+        ledger is None or ledger.spent("verify") - before == epsilon,
+        f"{what} is charged another epsilon than it uses",
     )
     found, drawn = _columns_of(target, asked.get("columns", ())), Drawn(notes)
     floats = [any(isinstance(value, float) for value in column) for column in exact]
@@ -682,7 +891,10 @@ def _file(
         if real:
             expected: Values = [_float_of(value or 0, step, draw) for value, draw in pairs]
         else:
-            expected = [min(max(noisy(value or 0, Fraction(1), draw), -(2**63)), 2**63 - 1) for value, draw in pairs]
+            expected = [
+                min(max(noisy(value or 0, Fraction(1), draw), -(2**63)), 2**63 - 1)
+                for value, draw in pairs
+            ]
         Expected(expected).require(got, what)
         proof.numbers += len(column)
     drawn.end(what)
@@ -703,8 +915,12 @@ def _columns_of(target: Path, names: Sequence[str]) -> list[Values]:
 # -- all of it ---------------------------------------------------------------------------------------------------------
 
 
-def topics(*, rounds: int, most: int, rows: int, groups: Sequence[int]) -> list[tuple[str, Callable[[Proof], None]]]:
-    """All that is proved, with its title: so many rounds of questions, answers of up to so many cells, and so on."""
+def topics(
+    *, rounds: int, most: int, rows: int, groups: Sequence[int]
+) -> list[tuple[str, Callable[[Proof], None]]]:
+    """All that is proved, with its title: so many rounds of questions, answers of up to so many
+    cells, and so on.
+    """
     return [
         ("questions by relation, unit, condition and groups", partial(questions, rounds=rounds)),
         ("columns in memory, of every container", partial(columns, rounds=rounds)),

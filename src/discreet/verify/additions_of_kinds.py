@@ -1,4 +1,5 @@
-"""The same where questions of one kind seldom lead: what depends on a length, a limit, a term or a source.
+"""The same where questions of one kind seldom lead: what depends on a length, a limit, a term or a
+source.
 
 numbers of groups     1 to 7 in several studies at one scale, and some more: short draws are drawn apart from long ones
 terms                 confidences, weights, intervals together, bins, truths as keys, units of many rows
@@ -38,19 +39,24 @@ _TINY = Fraction(1, 10**7)
 
 
 def numbers_of_groups(proof: Proof) -> None:
-    """Answers of few groups, each of them in several studies, and of random numbers of groups up to 63."""
+    """Answers of few groups, each of them in several studies, and of random numbers of groups up to
+    63.
+    """
     dice = proof.dice
     for codes in range(1, 8):
         rows = people(dice, 30, codes)
         for _ in range(3):
             with study_of(table_of(rows), codes=codes, neighbors="add-remove") as study:
-                proof.plan(study.sql("SELECT sum(debt) FROM data GROUP BY code", epsilon=_TINY), rows)
+                proof.plan(
+                    study.sql("SELECT sum(debt) FROM data GROUP BY code", epsilon=_TINY), rows
+                )
     for low in (8, 16, 17, 32):
         codes = dice.between(low, 2 * low - 1)
         rows = people(dice, 60, codes)
         with study_of(table_of(rows), codes=codes, neighbors=dice.of(RELATIONS)) as study:
             for text in ("sum(age)", "count(*), avg(pay)", "avg(debt), stddev(age)"):
-                for turn in range(3):  # a question of its own each time: a repeat would draw nothing
+                # a question of its own each time: a repeat would draw nothing
+                for turn in range(3):
                     ask(proof, study, rows, f"{text}|WHERE age > {turn} GROUP BY code")
 
 
@@ -60,22 +66,37 @@ def terms(proof: Proof) -> None:
     bins = "bin(age, 0, 18, 40, 65, 120)"
     for neighbors in RELATIONS:
         limits = dice.between(5, 9)
-        units: Sequence[dict[str, Any]] = ({}, {"unit": "who", "max_rows": limits, "max_groups": dice.between(2, 4)})
+        units: Sequence[dict[str, Any]] = (
+            {},
+            {"unit": "who", "max_rows": limits, "max_groups": dice.between(2, 4)},
+        )
         for unit in units:
-            rows = [{**row, "who": dice.often(lambda: f"u{dice.below(9)}")} for row in people(dice, 150)]
+            rows = [
+                {**row, "who": dice.often(lambda: f"u{dice.below(9)}")} for row in people(dice, 150)
+            ]
             rows += [{**dice.of(rows), "age": dice.of([0, 18, 40, 65, 120])} for _ in range(30)]
             with study_of(table_of(rows), neighbors=neighbors, **unit) as study:
                 for text, more in (
-                    ("median(age), quantile(pay, 0.9)", {"confidence": dice.of(["0.5", "0.8", "0.999"])}),
+                    (
+                        "median(age), quantile(pay, 0.9)",
+                        {"confidence": dice.of(["0.5", "0.8", "0.999"])},
+                    ),
                     (
                         "count(*) AS n, avg(age) AS a, avg(pay) AS p",
                         {"weights": {"a": dice.between(2, 900), "p": "0.1"}},
                     ),
-                    ("sum(age), stddev(pay), count(pay)", {"simultaneous": True, "confidence": "0.9"}),
+                    (
+                        "sum(age), stddev(pay), count(pay)",
+                        {"simultaneous": True, "confidence": "0.9"},
+                    ),
                 ):
                     by = dice.of(["", f"GROUP BY {bins}", "GROUP BY well", "GROUP BY place"])
                     proof.plan(
-                        study.sql(" ".join(["SELECT", text, "FROM data", by]).rstrip(), epsilon=dice.epsilon(), **more),
+                        study.sql(
+                            " ".join(["SELECT", text, "FROM data", by]).rstrip(),
+                            epsilon=dice.epsilon(),
+                            **more,
+                        ),
                         rows,
                     )
                 many = [f"bin(age, {', '.join(map(str, range(0, end, 2)))})" for end in (120, 600)]
@@ -84,9 +105,14 @@ def terms(proof: Proof) -> None:
 
 
 def accounts(proof: Proof) -> None:
-    """An analyst's share is spent from the total, too. What is above either is refused, and nothing is drawn."""
+    """An analyst's share is spent from the total, too.
+
+    What is above either is refused, and nothing is drawn.
+    """
     rows = people(proof.dice, 40)
-    policy = Policy(source=table_of(rows), epsilon=2, version="0", columns=COLUMNS, neighbors="add-remove")
+    policy = Policy(
+        source=table_of(rows), epsilon=2, version="0", columns=COLUMNS, neighbors="add-remove"
+    )
     with (
         tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
         Study(policy, ledger=Path(folder, "study.ledger")) as study,
@@ -95,7 +121,11 @@ def accounts(proof: Proof) -> None:
         study.ledger.allot("ann", 1, study=study.name)
         study.sql("SELECT sum(age) FROM data", epsilon="0.75").release(analyst="ann")
         refuse(study.spent == Fraction(5, 4), "what an analyst spends is not spent of the study")
-        for epsilon, analyst in ((Fraction(1, 2), "ann"), (1, None), (Fraction(3, 4) + Fraction(1, 10**9), None)):
+        for epsilon, analyst in (
+            (Fraction(1, 2), "ann"),
+            (1, None),
+            (Fraction(3, 4) + Fraction(1, 10**9), None),
+        ):
             _too_dear(study, epsilon, analyst)
         study.sql("SELECT max(age) FROM data", epsilon="0.75").release()
         refuse(study.remaining == 0, "a study does not add up to its total")
@@ -104,7 +134,11 @@ def accounts(proof: Proof) -> None:
 
 
 def _too_dear(study: Study, epsilon: Any, analyst: str | None) -> None:
-    plan, before, refused = study.sql("SELECT avg(debt) FROM data", epsilon=epsilon), study.spent, False
+    plan, before, refused = (
+        study.sql("SELECT avg(debt) FROM data", epsilon=epsilon),
+        study.spent,
+        False,
+    )
     with noting() as notes:
         try:
             plan.release(analyst=analyst)
@@ -131,13 +165,18 @@ def chosen_sources(proof: Proof) -> None:
             with study_of(relation, neighbors="change-one", **unit) as study:
                 asked = ["count(*)", "avg(pay)", "sum(pay), count(*)", "stddev(pay)"]
                 for text in [*asked, *(["count(DISTINCT who)"] if unit else [])]:
-                    plan = study.sql(" ".join(["SELECT", text, "FROM data"]), epsilon=dice.epsilon())
+                    plan = study.sql(
+                        " ".join(["SELECT", text, "FROM data"]), epsilon=dice.epsilon()
+                    )
                     refuse(plan.cost == plan.epsilon, f"{text} of a chosen source is free")
                     proof.plan(plan, kept)
                 _needs_a_size(study)
                 table = {"all": "SELECT count(*), avg(pay) FROM data"}
                 report = study.report(table, epsilon=1).release()
-                refuse(report.record["rows"] is None, "a report of a chosen source has a public number of rows")
+                refuse(
+                    report.record["rows"] is None,
+                    "a report of a chosen source has a public number of rows",
+                )
     with study_of(table_of(rows), neighbors="add-remove") as study:
         _needs_a_size(study)
 
@@ -152,7 +191,9 @@ def _needs_a_size(study: Study) -> None:
 
 
 def shapes(proof: Proof) -> None:
-    """Algorithm 1 on arrays of two and three dimensions, of none, in other orders, and into an array of the caller."""
+    """Algorithm 1 on arrays of two and three dimensions, of none, in other orders, and into an
+    array of the caller.
+    """
     dice = proof.dice
     for make in (
         lambda: np.arange(40 * 50).reshape(40, 50),
@@ -165,12 +206,30 @@ def shapes(proof: Proof) -> None:
                 answer = make().astype(kind)
                 if into == "itself" and kind == "int32":
                     continue
-                _of_shape(proof, answer, into, Fraction(1 + dice.below(9)), Fraction(1 + dice.below(99), 10**5))
+                _of_shape(
+                    proof,
+                    answer,
+                    into,
+                    Fraction(1 + dice.below(9)),
+                    Fraction(1 + dice.below(99), 10**5),
+                )
 
 
-def _of_shape(proof: Proof, answer: Any, into: str | None, delta: Fraction, epsilon: Fraction) -> None:
-    what, whole, before = "laplace_mechanism of an array with a shape", answer.dtype.kind == "i", answer.copy()
-    out = None if into is None else answer if into == "itself" else np.zeros(answer.shape, answer.dtype)
+def _of_shape(
+    proof: Proof, answer: Any, into: str | None, delta: Fraction, epsilon: Fraction
+) -> None:
+    what, whole, before = (
+        "laplace_mechanism of an array with a shape",
+        answer.dtype.kind == "i",
+        answer.copy(),
+    )
+    out = (
+        None
+        if into is None
+        else answer
+        if into == "itself"
+        else np.zeros(answer.shape, answer.dtype)
+    )
     out = out if out is None or whole is False else out.astype(np.int64, copy=False)
     with noting() as notes:
         found = laplace_mechanism(answer, sensitivity=delta, epsilon=epsilon, changes=1, out=out)
@@ -208,7 +267,11 @@ def _long_columns(proof: Proof, rows: int) -> None:
     present = floats[~np.isnan(floats)]
     places = [min(max(bisect_right(edges, one) - 1, 0), 2) for one in present.tolist()]
     calls: list[tuple[str, Callable[[], Any], list[int]]] = [
-        ("sum", lambda: arrays.sum(values, bounds=(0, 500), epsilon=epsilon, **more), [int(clamped.sum())]),
+        (
+            "sum",
+            lambda: arrays.sum(values, bounds=(0, 500), epsilon=epsilon, **more),
+            [int(clamped.sum())],
+        ),
         ("count", lambda: arrays.count(floats, epsilon=epsilon, **more), [present.size]),
         (
             "histogram",
@@ -224,7 +287,9 @@ def _long_columns(proof: Proof, rows: int) -> None:
         noise = drawn.noise(len(exact), scale, what)
         found = np.ravel(np.asarray(released.value, object)).tolist()
         right = [one + draw for one, draw in zip(exact, noise, strict=True)]
-        refuse(found == right, f"the {what} of {rows:,} values is not the exact number plus its noise")
+        refuse(
+            found == right, f"the {what} of {rows:,} values is not the exact number plus its noise"
+        )
         drawn.end(what)
         proof.law.add(notes, what)
         proof.numbers += len(exact)
@@ -241,12 +306,20 @@ def _long_files(proof: Proof) -> None:
         whole, real = np.arange(rows), np.arange(rows) / 8.0
         parquet.write_table(pa.table({"whole": whole, "real": real}), Path(folder, "a.parquet"))
         with noting() as notes:
-            asked: dict[str, Any] = {"sensitivity": 1, "epsilon": epsilon, "columns": ["whole"], "keep": ["real"]}
+            asked: dict[str, Any] = {
+                "sensitivity": 1,
+                "epsilon": epsilon,
+                "columns": ["whole"],
+                "keep": ["real"],
+            }
             add_noise(Path(folder, "a.parquet"), Path(folder, "b.parquet"), **asked)
         drawn = Drawn(notes)
         noise = np.array(drawn.noise(rows, 1 / epsilon, what), np.int64)
         found = parquet.read_table(Path(folder, "b.parquet"))["whole"].to_numpy()
-        refuse(bool((found == whole + noise).all()), f"{what} is not the exact numbers plus their noise")
+        refuse(
+            bool((found == whole + noise).all()),
+            f"{what} is not the exact numbers plus their noise",
+        )
         drawn.end(what)
         proof.law.add(notes, what)
         proof.numbers += rows

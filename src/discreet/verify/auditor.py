@@ -1,13 +1,16 @@
 """An audit: a lower bound on the privacy loss of any mechanism, from its outputs on two neighbours.
 
-    ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′ exchanged
+    ε ≥ ln( P(M(x) ∈ S) / P(M(x′) ∈ S) )     for every set S of outcomes, and with x and x′
+                                             exchanged
 
-The sets are `events` and their complements, fixed beforehand. For each set, the counts on both sides give
-Clopper–Pearson bounds on its two probabilities. With m events, each of the four bounds of an event fails with
-probability at most error_rate/4m, so the lower bound on ε exceeds the true loss with probability at most `error_rate`
-(10⁻⁹ by default), whatever the mechanism. At ε = 1 a million draws show about 0.98 of what an event reveals.
+The sets are `events` and their complements, fixed beforehand. For each set, the counts on both
+sides give Clopper–Pearson bounds on its two probabilities. With m events, each of the four bounds
+of an event fails with probability at most error_rate/4m, so the lower bound on ε exceeds the true
+loss with probability at most `error_rate` (10⁻⁹ by default), whatever the mechanism. At ε = 1 a
+million draws show about 0.98 of what an event reveals.
 
-An audit cannot prove ε. It sees only its own events and its own pair of neighbours; a certificate covers all of them.
+An audit cannot prove ε. It sees only its own events and its own pair of neighbours; a certificate
+covers all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ class Audit:
     epsilon: Fraction
     """The claimed ε."""
     bound: float
-    """The measured lower bound: the true loss is at least this, except with probability `error_rate`."""
+    """The measured lower bound: the true loss is at least this, except with probability
+    `error_rate`.
+    """
     draws: int
     """Outputs on each side, without the pilot."""
     events: int
@@ -66,12 +71,15 @@ class Audit:
     def __repr__(self) -> str:
         first, second = (f"{share:.3%}" for share in self.shares)
         verdict = (
-            "VIOLATED: the loss exceeds the claim" if self.violated else "silent: nothing beyond the claim was seen"
+            "VIOLATED: the loss exceeds the claim"
+            if self.violated
+            else "silent: nothing beyond the claim was seen"
         )
         return (
-            f"ε {shown(self.epsilon)} claimed · at least {self.bound:.4g} measured, error rate {self.error_rate:g}\n"
-            f"{self.draws:,} draws on each side · {self.events} events · most by: {self.event}\n"
-            f"which happened in {first} on x and in {second} on its neighbor\n{verdict}"
+            f"ε {shown(self.epsilon)} claimed · at least {self.bound:.4g} measured, error rate"
+            f" {self.error_rate:g}\n{self.draws:,} draws on each side · {self.events} events · most"
+            f" by: {self.event}\nwhich happened in {first} on x and in {second} on its"
+            f" neighbor\n{verdict}"
         )
 
 
@@ -90,8 +98,9 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        `mechanism(x)` returns one output; if it takes `size`, `mechanism(x, size=k)` returns an array of k outputs. It
-        may be any function, of another library or over a network. An exception is an output.
+        `mechanism(x)` returns one output; if it takes `size`, `mechanism(x, size=k)` returns an
+        array of k outputs. It may be any function, of another library or over a network. An
+        exception is an output.
     x, x_neighbor
         The two inputs.
     epsilon : number or text
@@ -136,7 +145,10 @@ def audit(
         draws=count,
         events=len(labels),
         event=labels[best],
-        shares=(int(counts[0][best]) / int(trials[0][best]), int(counts[1][best]) / int(trials[1][best])),
+        shares=(
+            int(counts[0][best]) / int(trials[0][best]),
+            int(counts[1][best]) / int(trials[1][best]),
+        ),
         error_rate=doubt,
     )
 
@@ -144,10 +156,14 @@ def audit(
 def _count_events(
     mechanism: Callable[..., Any], x: Any, draws: int, size: int, events: Events
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each event happened, and in how many trials; for lengths of texts, only the texts that were read."""
+    """How often each event happened, and in how many trials; for lengths of texts, only the texts
+    that were read.
+    """
     counts, texts = np.zeros(len(events.labels) + len(LENGTH_LABELS), np.int64), 0
     for part in batches(mechanism, x, draws, size):
-        counts += np.concatenate([events.count(part), [part.lengths[label] for label in LENGTH_LABELS]])
+        counts += np.concatenate(
+            [events.count(part), [part.lengths[label] for label in LENGTH_LABELS]]
+        )
         texts += part.texts
     return counts, np.array([draws] * len(events.labels) + [max(1, texts)] * len(LENGTH_LABELS))
 
@@ -159,5 +175,6 @@ def _best(
     ends = [binomial.chernoff(counts[side], trials[side], doubt) for side in (0, 1)]
     with np.errstate(divide="ignore"):
         ratios = np.array([np.log(ends[above][0]) - np.log(ends[1 - above][1]) for above in (0, 1)])
-    event, above = divmod(int(np.argmax(ratios.T)), 2)  # of equal losses, the first event: kinds, which say most
+    # of equal losses, the first event: kinds, which say most
+    event, above = divmod(int(np.argmax(ratios.T)), 2)
     return float(ratios[above, event]), event, (above, 1 - above)

@@ -1,10 +1,11 @@
-"""Exact bounds on a probability after k successes in n trials: Clopper–Pearson [CP34], and Chernoff for a quick look.
+"""Exact bounds on a probability after k successes in n trials: Clopper–Pearson [CP34], and Chernoff
+for a quick look.
 
     lower: the p with P(Binomial(n, p) ≥ k) = α,      upper: the p with P(Binomial(n, p) ≤ k) = α
 
-The tails are regularised incomplete beta functions, computed as Arb balls. At the returned bound the whole ball is at
-most α, so the bound errs on the safe side only. `chernoff` is cheaper and wider: it bounds the same tails by
-e^(−n·KL(k/n ‖ p)), for whole arrays of events.
+The tails are regularised incomplete beta functions, computed as Arb balls. At the returned bound
+the whole ball is at most α, so the bound errs on the safe side only. `chernoff` is cheaper and
+wider: it bounds the same tails by e^(−n·KL(k/n ‖ p)), for whole arrays of events.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_BITS = 64  # of a ball, whose upper end is taken: fewer bits widen it by a part in 10¹³, and take a quarter of the time
+# of a ball, whose upper end is taken: fewer bits widen it by a part in 10¹³, and take a quarter of
+# the time
+_BITS = 64
 _HALVINGS = 60
 _FALSE_ALARMS = 1e-9  # the probability that a sound mechanism is called broken because of its rate
-_NEAR = 2.0**-30  # the relative accuracy of the bounds: far below the sampling error of any number of draws
+# the relative accuracy of the bounds: far below the sampling error of any number of draws
+_NEAR = 2.0**-30
 
 
 def lower(successes: int, trials: int, doubt: float) -> float:
     """A lower bound on the probability, which fails with probability at most `doubt`.
 
-    It is the largest p whose tail is at most `doubt`, found by bracketed secants on the logarithm of the tail.
+    It is the largest p whose tail is at most `doubt`, found by bracketed secants on the logarithm
+    of the tail.
     """
     safe, beyond = float(chernoff(np.array([successes]), trials, doubt)[0][0]), successes / trials
     if successes == 0 or safe <= 0.0:
@@ -36,7 +41,11 @@ def lower(successes: int, trials: int, doubt: float) -> float:
     def height(chance: float) -> float:
         """ln P(Binomial ≥ successes) − ln doubt, rounded up."""
         with ctx.workprec(_BITS):
-            tail = arb(chance).beta_lower(arb(successes), arb(trials - successes + 1), regularized=True).upper()
+            tail = (
+                arb(chance)
+                .beta_lower(arb(successes), arb(trials - successes + 1), regularized=True)
+                .upper()
+            )
             return (float(tail.log().upper()) if tail > 0 else -math.inf) - math.log(doubt)
 
     heights = [height(safe), height(beyond)]
@@ -55,11 +64,14 @@ def lower(successes: int, trials: int, doubt: float) -> float:
 
 def upper(successes: int, trials: int, doubt: float) -> float:
     """An upper bound on the probability, which fails with probability at most `doubt`."""
-    return math.nextafter(1.0 - lower(trials - successes, trials, doubt), 2.0)  # rounds up: the safe side
+    # rounds up: the safe side
+    return math.nextafter(1.0 - lower(trials - successes, trials, doubt), 2.0)
 
 
 def chernoff(successes: NDArray[np.int64], trials: Any, doubt: float) -> tuple[Floats, Floats]:
-    """Lower and upper bounds for many events, each with this doubt: never narrower than Clopper–Pearson bounds."""
+    """Lower and upper bounds for many events, each with this doubt: never narrower than
+    Clopper–Pearson bounds.
+    """
     share = successes / trials
     limit = -math.log(doubt) / trials
     ends = []
@@ -74,7 +86,8 @@ def chernoff(successes: NDArray[np.int64], trials: Any, doubt: float) -> tuple[F
 
 
 def chance_limit(allowed: float, trials: int) -> float:
-    """The least rate whose Chernoff bound, at a true rate of `allowed`, is below 10⁻⁹; 0 if nothing is allowed.
+    """The least rate whose Chernoff bound, at a true rate of `allowed`, is below 10⁻⁹; 0 if nothing
+    is allowed.
 
     >>> round(chance_limit(0.5, 20_000), 3)
     0.523

@@ -5,12 +5,14 @@
     certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
 
-The bound is Σ over all parts of `Part.loss`, in fractions. It follows from what one unit can change and from the
-scales, steps and rates that the release code draws with: the code runs on zeros, choices also on small tables with and
-without a unit, and its draws are recorded. ε is only compared with the bound. `check` starts from the inputs in the
-file and recomputes everything else: a file that differs, or whose bound exceeds its ε, is refused. A certificate covers
-the noise and the designs. It does not cover the engine, which turns rows into integers (`replay` and the engine's own
-checks do), nor the sampler, which tests compare with its law value by value, nor the authorship of the file.
+The bound is Σ over all parts of `Part.loss`, in fractions. It follows from what one unit can change
+and from the scales, steps and rates that the release code draws with: the code runs on zeros,
+choices also on small tables with and without a unit, and its draws are recorded. ε is only compared
+with the bound. `check` starts from the inputs in the file and recomputes everything else: a file
+that differs, or whose bound exceeds its ε, is refused. A certificate covers the noise and the
+designs. It does not cover the engine, which turns rows into integers (`replay` and the engine's own
+checks do), nor the sampler, which tests compare with its law value by value, nor the authorship of
+the file.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ _FORMAT = 1
 _BITS = 192  # of the balls that are shown: 57 digits
 _LARGEST_FILE = 10**8
 
-COVERS = "the noise and the designs, as the code that releases draws them; not the engine, which a replay looks at"
+COVERS = (
+    "the noise and the designs, as the code that releases draws them; not the engine, which a"
+    " replay looks at"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -75,16 +80,25 @@ class Certificate:
 
     @property
     def log_ratio(self) -> str:
-        """The log-ratio of probabilities at the largest moves, from the closed form, as an Arb ball."""
+        """The log-ratio of probabilities at the largest moves, from the closed form, as an Arb
+        ball.
+        """
         with ctx.workprec(_BITS):
-            return str(sum((part.log_ratio for part in self.parts[1:]), self.parts[0].log_ratio).str(30))
+            return str(
+                sum((part.log_ratio for part in self.parts[1:]), self.parts[0].log_ratio).str(30)
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The inputs and everything computed from them, in JSON's types."""
         return {
             "discreet certificate": _FORMAT,
-            **{name: getattr(self, name) for name in ("version", "query", "neighbors", "unit", "max_rows")},
-            **{name: str(getattr(self, name)) for name in ("epsilon", "loss", "slack", "log_ratio")},
+            **{
+                name: getattr(self, name)
+                for name in ("version", "query", "neighbors", "unit", "max_rows")
+            },
+            **{
+                name: str(getattr(self, name)) for name in ("epsilon", "loss", "slack", "log_ratio")
+            },
             "holds": self.holds,
             "covers": COVERS,
             "parts": [fields_of(part) for part in self.parts],
@@ -100,26 +114,34 @@ class Certificate:
 
     def __repr__(self) -> str:
         lines = [
-            f"  {part.statistic}: Δ {shown(part.sensitivity)} ({part.law}), scale "
-            f"{', '.join(shown(s * c) for s, c in zip(part.scales, part.steps, strict=True)) or '–'}, "
-            f"loss {shown(part.loss)} of {shown(part.epsilon)}"
+            f"  {part.statistic}: Δ {shown(part.sensitivity)} ({part.law}), scale"
+            f" {', '.join(shown(s * c) for s, c in zip(part.scales, part.steps, strict=True)) or '–'},"
+            f" loss {shown(part.loss)} of {shown(part.epsilon)}"
             for part in self.parts
         ]
         word = "proved" if self.holds else "NOT proved"
         below = "exactly ε" if self.slack == 0 else f"{float(self.slack):.2g} below ε"
-        head = f"ε {shown(self.epsilon)} {word}: loss at most {float(self.loss):.9g}, {below} · {self.neighbors}"
+        head = (
+            f"ε {shown(self.epsilon)} {word}: loss at most {float(self.loss):.9g}, {below} ·"
+            f" {self.neighbors}"
+        )
         return "\n".join([head, *lines, f"  covers {COVERS}"])
 
 
-def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **parameters: Any) -> Certificate:
-    """Prove an upper bound on the privacy loss of a plan, a release or a statistic. No data is read, nothing is spent.
+def certify(
+    subject: Plan | ReportPlan | ProfilePlan | Release | str, **parameters: Any
+) -> Certificate:
+    """Prove an upper bound on the privacy loss of a plan, a release or a statistic. No data is
+    read, nothing is spent.
 
     Parameters
     ----------
     subject : plan, Release or text
-        The plan of a question, a report or a profile; a release; or the name of a statistic of an array.
+        The plan of a question, a report or a profile; a release; or the name of a statistic of an
+        array.
     **parameters
-        For a release or a statistic, the parameters of the call: `epsilon`, `bounds`, `n`, and so on.
+        For a release or a statistic, the parameters of the call: `epsilon`, `bounds`, `n`, and so
+        on.
 
     Returns
     -------
@@ -138,16 +160,25 @@ def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **paramete
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
         parts = parts_of(subject)
-        epsilon, neighbors = subject.cost if isinstance(subject, Plan) else subject.epsilon, str(policy.neighbors)
+        epsilon, neighbors = (
+            subject.cost if isinstance(subject, Plan) else subject.epsilon,
+            str(policy.neighbors),
+        )
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
         _, parts = certified_twin(subject, **parameters)
-        epsilon, neighbors, unit, rows = Fraction(sum(part.epsilon for part in parts)), parts[0].neighbors, "row", 1
+        epsilon, neighbors, unit, rows = (
+            Fraction(sum(part.epsilon for part in parts)),
+            parts[0].neighbors,
+            "row",
+            1,
+        )
         described = {name: str(value) for name, value in sorted(parameters.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
     else:
         raise InvalidParameter(
-            f"certify takes a plan, a release or the name of a statistic, got a {type(subject).__name__}"
+            "certify takes a plan, a release or the name of a statistic, got a"
+            f" {type(subject).__name__}"
         )
     return Certificate(
         epsilon=epsilon,
@@ -161,7 +192,8 @@ def certify(subject: Plan | ReportPlan | ProfilePlan | Release | str, **paramete
 
 
 def check(path: str | PathLike[str]) -> Certificate:
-    """Read a certificate and recompute all of it; `InvalidParameter` if it is not what its inputs prove.
+    """Read a certificate and recompute all of it; `InvalidParameter` if it is not what its inputs
+    prove.
 
     Parameters
     ----------
@@ -192,26 +224,35 @@ def check(path: str | PathLike[str]) -> Certificate:
     except Unreadable as reason:
         raise InvalidParameter(f"{file.name} must be a certificate in JSON: {reason}") from None
     if not isinstance(stated, dict) or stated.get("discreet certificate") != _FORMAT:
-        raise InvalidParameter(f"{file.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it")
+        raise InvalidParameter(
+            f"{file.name} must be a certificate of format {_FORMAT}, as certify(…).save writes it"
+        )
     certificate = _read(stated, file.name)
     computed = certificate.to_dict()
     for name, value in computed.items():
         if stated.get(name) != value or type(stated.get(name)) is not type(value):
             raise InvalidParameter(
-                f"{file.name}: {_field_name(name, stated.get(name), value)} is not what its inputs give"
+                f"{file.name}: {_field_name(name, stated.get(name), value)} is not what its inputs"
+                " give"
             )
     if set(stated) != set(computed):
-        raise InvalidParameter(f"{file.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}")
+        raise InvalidParameter(
+            f"{file.name}: a certificate has no {sorted(set(stated) - set(computed))[0]!r}"
+        )
     if not certificate.holds:
         loss, claimed = certificate.loss, certificate.epsilon
-        raise InvalidParameter(f"{file.name}: the loss, {quote(loss)}, exceeds the claimed ε, {quote(claimed)}")
+        raise InvalidParameter(
+            f"{file.name}: the loss, {quote(loss)}, exceeds the claimed ε, {quote(claimed)}"
+        )
     return certificate
 
 
 def _read(stated: dict[str, Any], name: str) -> Certificate:
     try:
         parts = tuple(part_from(fields) for fields in stated["parts"])
-        about: dict[str, Any] = {field: stated[field] for field in ("neighbors", "unit", "query", "version")}
+        about: dict[str, Any] = {
+            field: stated[field] for field in ("neighbors", "unit", "query", "version")
+        }
         if not all(isinstance(text, str) for text in about.values()):
             raise TypeError
         about["max_rows"] = exact_count("max_rows", stated["max_rows"])
@@ -224,10 +265,17 @@ def _read(stated: dict[str, Any], name: str) -> Certificate:
         raise InvalidParameter(
             f"{name}: a certificate must have epsilon, neighbors, unit, max_rows and parts"
         ) from None
-    if not parts or any(part.neighbors != certificate.neighbors or part.rows != certificate.max_rows for part in parts):
-        raise InvalidParameter(f"{name}: all parts must have the certificate's neighbors and max_rows")
+    if not parts or any(
+        part.neighbors != certificate.neighbors or part.rows != certificate.max_rows
+        for part in parts
+    ):
+        raise InvalidParameter(
+            f"{name}: all parts must have the certificate's neighbors and max_rows"
+        )
     if sum(part.epsilon for part in parts) != certificate.epsilon:
-        raise InvalidParameter(f"{name}: the parts must add up to the claimed ε, {quote(certificate.epsilon)}")
+        raise InvalidParameter(
+            f"{name}: the parts must add up to the claimed ε, {quote(certificate.epsilon)}"
+        )
     return certificate
 
 
@@ -243,16 +291,24 @@ def _field_name(name: str, stated: Any, computed: Any) -> str:
 def _parameters_of(release: Release, *, n: Any = None, **parameters: Any) -> dict[str, Any]:
     """All parameters of the call of a release, which must give the same scale and step on zeros."""
     if release.statistic not in NAMES:
-        raise InvalidParameter(f"a release of a {release.statistic} is certified by its parts: certify them one by one")
+        raise InvalidParameter(
+            f"a release of a {release.statistic} is certified by its parts: certify them one by one"
+        )
     if n is None and release.neighbors == "change-one":
         raise InvalidParameter(
-            "n must be given for a release under change-one: it is public, and the scale depends on it"
+            "n must be given for a release under change-one: it is public, and the scale depends"
+            " on it"
         )
-    parameters |= {"n": 1 if n is None else n, "neighbors": release.neighbors, "epsilon": release.epsilon}
+    parameters |= {
+        "n": 1 if n is None else n,
+        "neighbors": release.neighbors,
+        "epsilon": release.epsilon,
+    }
     twin, _ = certified_twin(release.statistic, **parameters)
     for name in ("scale", "step", "sensitivity", "missing"):
         if getattr(twin, name) != getattr(release, name):
             raise InvalidParameter(
-                f"these parameters are not those of the release: its {name} is {getattr(release, name) or 'impossible'}"
+                f"these parameters are not those of the release: its {name} is"
+                f" {getattr(release, name) or 'impossible'}"
             )
     return parameters

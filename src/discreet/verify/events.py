@@ -1,14 +1,20 @@
-"""The events of an audit, fixed before the outputs that it counts: from public lists and from a pilot sample.
+"""The events of an audit, fixed before the outputs that it counts: from public lists and from a
+pilot sample.
 
-    every coordinate   tails ≤ t and ≥ t at quantiles of the pilot; single values near both centres and the most
-                       frequent ones; residues modulo 2 … 10 of integers; multiples of 2^k, k = −80 … 10
-    several            the coordinates that separate the sides best, all beyond their centres at once
-    kinds              types, NaN, ±inf, −0.0, errors by name, anything not seen in the pilot; lengths of texts
+    every coordinate   tails ≤ t and ≥ t at quantiles of the pilot; single values near both centres
+                       and the most
+                       frequent ones; residues modulo 2 … 10 of integers; multiples of 2^k, k = −80
+                       … 10
+    several            the coordinates that separate the sides best, all beyond their centres at
+                       once
+    kinds              types, NaN, ±inf, −0.0, errors by name, anything not seen in the pilot;
+                       lengths of texts
 
-The pilot is a separate sample that is discarded afterwards, so the bounds of the main sample hold for all events at
-once by Bonferroni's inequality. The audit does not see a difference that no event here shows. An output is a number, a
-list of numbers, None, a text, or an error: an exception is an output like any other. A mechanism that takes `size`
-returns an array of `size` outputs in one call (its first axis); any other mechanism returns one output per call.
+The pilot is a separate sample that is discarded afterwards, so the bounds of the main sample hold
+for all events at once by Bonferroni's inequality. The audit does not see a difference that no event
+here shows. An output is a number, a list of numbers, None, a text, or an error: an exception is an
+output like any other. A mechanism that takes `size` returns an array of `size` outputs in one call
+(its first axis); any other mechanism returns one output per call.
 """
 
 from __future__ import annotations
@@ -33,7 +39,14 @@ _COORDINATES = 4  # coordinates that are used: those whose centres are furthest 
 _POWERS = range(-80, 11)
 _MODULI = range(2, 11)
 LENGTH_LABELS = [f"text of {length} characters" for length in range(1, 40)]
-_ALWAYS = ("error of any kind", "NaN", "infinite", "−0.0", "NoneType", "another kind than in the pilot")
+_ALWAYS = (
+    "error of any kind",
+    "NaN",
+    "infinite",
+    "−0.0",
+    "NoneType",
+    "another kind than in the pilot",
+)
 _TEXTS = 2_000  # outputs of a batch that are read as text: formatting numbers is slow
 _MOST_COUNTED = 2**20  # integers within a range of this size are counted, not sorted
 
@@ -60,7 +73,11 @@ class Coordinate:
             *(f"{name} ≤ {edge:.6g}" for edge in self.tails.tolist()),
             *(f"{name} ≥ {edge:.6g}" for edge in self.tails.tolist()),
             *(f"{name} = {value:.6g}" for value in self.values.tolist()),
-            *(f"{name} mod {modulus} = {residue}" for modulus in _MODULI for residue in range(modulus)),
+            *(
+                f"{name} mod {modulus} = {residue}"
+                for modulus in _MODULI
+                for residue in range(modulus)
+            ),
             *(f"{name} is a multiple of 2^{power}" for power in _POWERS),
         ]
 
@@ -71,7 +88,15 @@ class Coordinate:
         before = below[np.searchsorted(values, self.tails, side="left")]
         alike = below[np.searchsorted(values, self.values, side="right")]
         alike = alike - below[np.searchsorted(values, self.values, side="left")]
-        return np.concatenate([until, below[-1] - before, alike, _residues(values, counts), _multiples(values, counts)])
+        return np.concatenate(
+            [
+                until,
+                below[-1] - before,
+                alike,
+                _residues(values, counts),
+                _multiples(values, counts),
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +109,16 @@ class Events:
         counts = batch.kinds
         expected = set(self.kinds) | set(_ALWAYS)
         fixed = {
-            "error of any kind": sum(count for kind, count in counts.items() if kind.startswith("error ")),
-            "another kind than in the pilot": sum(count for kind, count in counts.items() if kind not in expected),
+            "error of any kind": sum(
+                count for kind, count in counts.items() if kind.startswith("error ")
+            ),
+            "another kind than in the pilot": sum(
+                count for kind, count in counts.items() if kind not in expected
+            ),
         }
-        kinds = np.array([fixed.get(kind, counts[kind]) for kind in (*_ALWAYS, *self.kinds)], np.int64)
+        kinds = np.array(
+            [fixed.get(kind, counts[kind]) for kind in (*_ALWAYS, *self.kinds)], np.int64
+        )
         parts = [axis.count(_column(batch, axis.index)) for axis in self.coordinates]
         return np.concatenate([kinds, *parts, np.array(_joint(self.coordinates, batch), np.int64)])
 
@@ -95,7 +126,9 @@ class Events:
 def events_of(first: Batch, second: Batch) -> Events:
     """The events of two sides, from a pilot of each."""
     width = max(first.numbers.shape[1], second.numbers.shape[1])
-    coordinates = [axis for index in range(width) if (axis := _coordinate(first, second, index)) is not None]
+    coordinates = [
+        axis for index in range(width) if (axis := _coordinate(first, second, index)) is not None
+    ]
     apart = sorted(coordinates, key=lambda axis: -axis.separation)[:_COORDINATES]
     kinds = tuple(sorted((set(first.kinds) | set(second.kinds)) - set(_ALWAYS)))
     labels = [label for axis in apart for label in axis.labels(width > 1)]
@@ -105,7 +138,9 @@ def events_of(first: Batch, second: Batch) -> Events:
 
 def merge(parts: Sequence[Batch]) -> Batch:
     width = max(part.numbers.shape[1] for part in parts)
-    columns = [part.numbers for part in parts if part.numbers.shape[1] == width and part.numbers.size]
+    columns = [
+        part.numbers for part in parts if part.numbers.shape[1] == width and part.numbers.size
+    ]
     return Batch(
         kinds=sum((part.kinds for part in parts), Counter()),
         lengths=sum((part.lengths for part in parts), Counter()),
@@ -135,16 +170,21 @@ def _coordinate(first: Batch, second: Batch, index: int) -> Coordinate | None:
         tails=np.unique(np.concatenate([tails, near])),
         values=np.unique(np.concatenate([frequent, np.array(near, pooled.dtype)])),
         centres=(float(centres[0]), float(centres[1])),
-        separation=abs(float(centres[0]) - float(centres[1])) / (float(np.abs(own - np.median(own)).mean()) or 1.0),
+        separation=abs(float(centres[0]) - float(centres[1]))
+        / (float(np.abs(own - np.median(own)).mean()) or 1.0),
     )
 
 
 def _joined(coordinates: Sequence[Coordinate]) -> list[tuple[int, str]]:
-    return [(many, side) for many in range(2, len(coordinates) + 1) for side in ("x", "its neighbor")]
+    return [
+        (many, side) for many in range(2, len(coordinates) + 1) for side in ("x", "its neighbor")
+    ]
 
 
 def _joint(coordinates: Sequence[Coordinate], batch: Batch) -> list[int]:
-    """How often the first coordinates all lie beyond the centre of a side, seen from the other side."""
+    """How often the first coordinates all lie beyond the centre of a side, seen from the other
+    side.
+    """
     counts = []
     for many, side in _joined(coordinates):
         alive = np.ones(len(batch.numbers), np.bool_)
@@ -163,7 +203,9 @@ def _residues(values: NDArray[Any], counts: Integers) -> Integers:
     """How often each residue occurs among integers; floats have none."""
     if values.dtype != np.int64:
         return np.zeros(sum(_MODULI), np.int64)
-    residues = [np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI]
+    residues = [
+        np.bincount(values % modulus, counts, modulus).astype(np.int64) for modulus in _MODULI
+    ]
     return np.concatenate(residues)
 
 
@@ -172,7 +214,9 @@ def _multiples(values: NDArray[Any], counts: Integers) -> Integers:
     mantissas, exponents = np.frexp(values.astype(np.float64))
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     lowest = (np.frexp((whole & -whole).astype(np.float64))[1] - 1) + exponents - 53
-    lowest = np.where(whole == 0, _POWERS[-1], np.clip(lowest, _POWERS[0] - 1, _POWERS[-1])) - (_POWERS[0] - 1)
+    lowest = np.where(whole == 0, _POWERS[-1], np.clip(lowest, _POWERS[0] - 1, _POWERS[-1])) - (
+        _POWERS[0] - 1
+    )
     by_power = np.bincount(lowest, counts, len(_POWERS) + 1).astype(np.int64)
     return np.cumsum(by_power[::-1])[::-1][1:]
 
@@ -194,7 +238,11 @@ def batches(mechanism: Callable[..., Any], x: Any, draws: int, batch: int) -> It
     many = takes_size(mechanism)
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        yield _together(mechanism, x, size) if many else _one_by_one([_output(mechanism, x) for _ in range(size)])
+        yield (
+            _together(mechanism, x, size)
+            if many
+            else _one_by_one([_output(mechanism, x) for _ in range(size)])
+        )
 
 
 def _output(mechanism: Callable[..., Any], x: Any) -> Any:
@@ -209,9 +257,13 @@ def _together(mechanism: Callable[..., Any], x: Any, size: int) -> Batch:
     try:
         array = np.asarray(mechanism(x, size=size))
     except Exception as error:  # all of them, then
-        return Batch(kinds=Counter({f"error {type(error).__name__}": size}), numbers=np.empty((0, 1)))
+        return Batch(
+            kinds=Counter({f"error {type(error).__name__}": size}), numbers=np.empty((0, 1))
+        )
     if array.ndim == 0 or len(array) != size:
-        raise InvalidParameter(f"a mechanism that takes size must return {size} outputs, got {array.shape}")
+        raise InvalidParameter(
+            f"a mechanism that takes size must return {size} outputs, got {array.shape}"
+        )
     if array.dtype.kind not in "biuf":
         return _one_by_one(list(array))
     array = array.reshape(size, -1)
@@ -239,7 +291,11 @@ def _read(output: Any) -> tuple[str, list[Any] | None]:
         output = output.tolist()
     if isinstance(output, bool | int | float):
         return type(output).__name__, [float(output) if isinstance(output, float) else int(output)]
-    if isinstance(output, list | tuple) and output and all(isinstance(item, bool | int | float) for item in output):
+    if (
+        isinstance(output, list | tuple)
+        and output
+        and all(isinstance(item, bool | int | float) for item in output)
+    ):
         return f"{len(output)} × {type(output[0]).__name__}", list(output)
     return type(output).__name__, None
 
@@ -248,7 +304,11 @@ def _batch(numbers: NDArray[Any], kinds: Counter[str], shown: list[Any], texts: 
     """Numbers and texts as a batch; NaN, infinities and −0.0 become kinds."""
     if numbers.dtype == np.float64:
         zero = (numbers == 0) & np.signbit(numbers)
-        for name, mask in (("NaN", np.isnan(numbers)), ("infinite", np.isinf(numbers)), ("−0.0", zero)):
+        for name, mask in (
+            ("NaN", np.isnan(numbers)),
+            ("infinite", np.isinf(numbers)),
+            ("−0.0", zero),
+        ):
             if count := int(mask.any(axis=1).sum()):
                 kinds[name] = count
         usable = np.isfinite(numbers).all(axis=1)

@@ -22,13 +22,18 @@ _MOST_ROWS = 400  # that the totals are tried on
 
 
 def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, dict[str, Fraction]]:
-    """The law: families, or, if a row replaces another in the only group, centred columns that share their rows."""
+    """The law: families, or, if a row replaces another in the only group, centred columns that
+    share their rows.
+    """
     facts: dict[str, Fraction] = {}
     if neighbors == "change-one" and groups == 1:
         for attributes, _ in design.families:
             for index in attributes:
                 column = design.columns[index]
-                facts |= {f"{index}.width": Fraction(column.grid.width), f"{index}.squares": Fraction(column.squares)}
+                facts |= {
+                    f"{index}.width": Fraction(column.grid.width),
+                    f"{index}.squares": Fraction(column.squares),
+                }
         return "columns", facts
     for number, (attributes, _) in enumerate(design.families):
         facts |= _family(number, [_units(design, index) for index in attributes])
@@ -36,8 +41,13 @@ def joint_law(design: JointDesign, neighbors: str, groups: int) -> tuple[str, di
 
 
 def _family(number: int, attributes: list[list[int]]) -> dict[str, Fraction]:
-    """For each cell of a family, what a row adds that lies entirely in the cell; a cell has one of each attribute."""
-    return {f"{number}.{cell}": Fraction(math.prod(units)) for cell, units in enumerate(product(*attributes))}
+    """For each cell of a family, what a row adds that lies entirely in the cell; a cell has one of
+    each attribute.
+    """
+    return {
+        f"{number}.{cell}": Fraction(math.prod(units))
+        for cell, units in enumerate(product(*attributes))
+    }
 
 
 def _units(design: JointDesign, index: int) -> list[int]:
@@ -50,7 +60,9 @@ def _units(design: JointDesign, index: int) -> list[int]:
 
 
 def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
-    """A family for each measured set: what a row adds to a column if it lies entirely there, and the set's cells."""
+    """A family for each measured set: what a row adds to a column if it lies entirely there, and
+    the set's cells.
+    """
     facts: dict[str, Fraction] = {}
     sizes = []
     for number, (levels, _) in enumerate(design.measured):
@@ -70,8 +82,13 @@ def report_law(design: ReportDesign) -> tuple[dict[str, Fraction], list[int]]:
 def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) -> None:
     """Refuse a report in which some row moves the cells of a set by more than one row."""
     numbers = [attribute.number for attribute in design.attributes if attribute.number is not None]
-    choices = [_points(number.grid.width, len(numbers), missing=number.of.missing is None) for number in numbers]
-    shape = [attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None]
+    choices = [
+        _points(number.grid.width, len(numbers), missing=number.of.missing is None)
+        for number in numbers
+    ]
+    shape = [
+        attribute.axis.sizes[-1] for attribute in design.attributes if attribute.group is not None
+    ]
     places = [[*range(size)] if size <= 3 else [0, size // 2, size - 1] for size in shape]
     units, families = list(part.facts.values()), [name.partition(".")[0] for name in part.facts]
     for row in _rows([*places, *choices]):
@@ -83,14 +100,20 @@ def require_report_totals(design: ReportDesign, part: Part, sizes: list[int]) ->
         for family, unit, column, size in zip(families, units, columns, sizes, strict=True):
             array = np.asarray(column.array)
             if array.size != size:
-                raise InvalidParameter(f"a set of {part.statistic} has other cells than its columns")
+                raise InvalidParameter(
+                    f"a set of {part.statistic} has other cells than its columns"
+                )
             moved[family] += int(np.abs(array).sum()) / unit
         if max(moved.values()) > 1:
-            raise InvalidParameter(f"a row moves the cells of {part.statistic} by more than their law allows")
+            raise InvalidParameter(
+                f"a row moves the cells of {part.statistic} by more than their law allows"
+            )
 
 
 def _in_sets(value: int, cell: Sequence[int], shape: list[int], design: ReportDesign) -> list[int]:
-    """What one row adds to a measure, in the cells of all sets of groups, in the order of an engine."""
+    """What one row adds to a measure, in the cells of all sets of groups, in the order of an
+    engine.
+    """
     columns: list[int] = []
     for chosen in design.sets():
         cells = np.zeros([shape[index] for index in chosen], object)
@@ -100,17 +123,25 @@ def _in_sets(value: int, cell: Sequence[int], shape: list[int], design: ReportDe
 
 
 def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: bool = False) -> None:
-    """Refuse a design in which some row moves the totals further, in units of their noise, than their law allows.
+    """Refuse a design in which some row moves the totals further, in units of their noise, than
+    their law allows.
 
     `known` says whether the number of rows is public: then no row is added or removed.
     """
     replaced = part.neighbors == "change-one"
-    terms = UnitLimits(rows=part.rows, max_groups=part.spread, replaced=replaced, public=known, cells=part.cells)
+    terms = UnitLimits(
+        rows=part.rows, max_groups=part.spread, replaced=replaced, public=known, cells=part.cells
+    )
     columns = [measure.value for measure in design.measures() if isinstance(measure, Present)]
     choices = [
-        _points(value.grid.width, len(columns), missing=value.missing is None and not known) for value in columns
+        _points(value.grid.width, len(columns), missing=value.missing is None and not known)
+        for value in columns
     ]
-    conditions = [measure.of for measure in design.measures() if isinstance(measure, Rows) and measure.of is not None]
+    conditions = [
+        measure.of
+        for measure in design.measures()
+        if isinstance(measure, Rows) and measure.of is not None
+    ]
     totals = []
     for row in _rows([*choices, *([0, 1] for _ in conditions)]):
         point = dict(zip(columns, row, strict=False))
@@ -125,11 +156,15 @@ def require_totals(design: MomentDesign | JointDesign, part: Part, *, known: boo
         for second in others
     )
     if worst * (part.rows if terms.same_group else terms.factor) > part.loss:
-        raise InvalidParameter(f"a row moves the totals of {part.statistic} by more than their law allows")
+        raise InvalidParameter(
+            f"a row moves the totals of {part.statistic} by more than their law allows"
+        )
 
 
 def _rows(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Rows with one choice for each column: all of them, or the diagonal and an even sample of the others."""
+    """Rows with one choice for each column: all of them, or the diagonal and an even sample of the
+    others.
+    """
     size = math.prod(map(len, choices))
     if size <= _MOST_ROWS:
         yield from product(*choices)
@@ -147,7 +182,11 @@ def _rows(choices: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 def _points(width: int, columns: int, *, missing: bool) -> list[int | None]:
     """The values to try: many for one column, few for several; None is missing."""
-    inner = [width // 2] if columns > 1 else [width - 1, *(width * eighths // 8 for eighths in range(9))]
+    inner = (
+        [width // 2]
+        if columns > 1
+        else [width - 1, *(width * eighths // 8 for eighths in range(9))]
+    )
     return [*sorted({0, 1, *inner, width}), *([None] if missing else [])]
 
 

@@ -1,7 +1,9 @@
-"""What one unit can change, stated independently of the release code, and the privacy loss under the noise drawn.
+"""What one unit can change, stated independently of the release code, and the privacy loss under
+the noise drawn.
 
-A part of a release is integers with independent discrete Laplace noise, or choices, or coins. Adding DLap(tᵢ) to
-integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality at k ≥ 0. A row can add to them:
+A part of a release is integers with independent discrete Laplace noise, or choices, or coins.
+Adding DLap(tᵢ) to integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality
+at k ≥ 0. A row can add to them:
 
     rows, units   1                                   sum        x in [L, H], or nothing if the row does not count
     lone          a in [0, R], always                 pair       (a, R−a)
@@ -11,10 +13,11 @@ integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), wit
     families      one unit, spread over the cells of each
     columns       (2a−R) or (2a−R, 8a(R−a)−R²) of each column, and 1
 
-A unit has up to `rows` rows in up to `spread` of the `cells` groups. A total that is first rounded to a step c moves by
-at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps (permute-and-flip [MS20]): an added row
-moves some gaps up by at most max(under·q, over·(1−q)), others down by at most max(under·(1−q), over·q); a replaced row
-shifts them by under and over. Everything is a `Fraction`; nothing here reads ε.
+A unit has up to `rows` rows in up to `spread` of the `cells` groups. A total that is first rounded
+to a step c moves by at most (m + c − 1)/c steps. A choice costs the range of the moves of its gaps
+(permute-and-flip [MS20]): an added row moves some gaps up by at most max(under·q, over·(1−q)),
+others down by at most max(under·(1−q), over·q); a replaced row shifts them by under and over.
+Everything is a `Fraction`; nothing here reads ε.
 """
 
 from __future__ import annotations
@@ -35,17 +38,35 @@ from discreet.outside import read_fraction, read_json
 from discreet.parameters import exact_count, exact_neighbors
 
 Vector = tuple[Fraction, ...]
-Moves = tuple[list[Vector], list[Vector]]  # of an added or removed row, and of a row that is replaced in its group
+# of an added or removed row, and of a row that is replaced in its group
+Moves = tuple[list[Vector], list[Vector]]
 
-NOISE = ("rows", "units", "sum", "lone", "pair", "joint", "bernstein", "centred", "squares", "tree", "answer")
+NOISE = (
+    "rows",
+    "units",
+    "sum",
+    "lone",
+    "pair",
+    "joint",
+    "bernstein",
+    "centred",
+    "squares",
+    "tree",
+    "answer",
+)
 JOINT = ("families", "columns")
-"""Laws of several attributes, with facts by attribute: the units of cells 0.0, 0.1, …, or 0.width and 0.squares."""
+"""Laws of several attributes, with facts by attribute: the units of cells 0.0, 0.1, …, or 0.width
+and 0.squares.
+"""
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
 ALWAYS = ("lone", "joint")  # laws in which one row is replaced by another row that also counts
 _FACTS = {
-    **{law: {"lower", "upper"} for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")},
+    **{
+        law: {"lower", "upper"}
+        for law in ("sum", "lone", "pair", "joint", "bernstein", "centred", "squares")
+    },
     "tree": {"height"},
     "answer": {"sensitivity", "changes"},
     "choice": {"share", "over", "under"},
@@ -75,23 +96,40 @@ class Part:
         self._refuse(self.law in laws, f"the law must be one of {', '.join(laws)}")
         if self.law in JOINT:
             self._refuse(
-                all(value >= 0 for value in self.facts.values()) and bool(self.facts), "it must have attributes"
+                all(value >= 0 for value in self.facts.values()) and bool(self.facts),
+                "it must have attributes",
             )
         else:
-            self._refuse(set(self.facts) == _FACTS.get(self.law, set()), "it must have the facts of its law")
-        self._refuse(min(self.rows, self.spread, self.cells) >= 1, "rows, spread and cells must be at least 1")
+            self._refuse(
+                set(self.facts) == _FACTS.get(self.law, set()), "it must have the facts of its law"
+            )
+        self._refuse(
+            min(self.rows, self.spread, self.cells) >= 1,
+            "rows, spread and cells must be at least 1",
+        )
         numbers = _COORDINATES.get(self.law, 1) if self.law in NOISE else self._cells
-        self._refuse(len(self.scales) == len(self.steps) == numbers, f"it must have {numbers} scales and steps")
-        self._refuse(all(scale > 0 for scale in (*self.scales, *self.steps)), "scales and steps must be positive")
+        self._refuse(
+            len(self.scales) == len(self.steps) == numbers,
+            f"it must have {numbers} scales and steps",
+        )
+        self._refuse(
+            all(scale > 0 for scale in (*self.scales, *self.steps)),
+            "scales and steps must be positive",
+        )
         if self.law in ALWAYS:
-            self._refuse(self.replaced and self.rows == self.cells == 1, "the number of its rows must be public")
+            self._refuse(
+                self.replaced and self.rows == self.cells == 1,
+                "the number of its rows must be public",
+            )
         if self.law == "public":
             self._refuse(self.replaced, "a number is public under change-one only")
         if "upper" in self.facts:
             self._refuse(self.facts["lower"] < self.facts["upper"], "lower must be below upper")
         if self.law == "choice":
             rates = self.facts["over"], self.facts["under"]
-            self._refuse(0 <= self.facts["share"] <= 1 and min(rates) >= 0, "rates must be positive")
+            self._refuse(
+                0 <= self.facts["share"] <= 1 and min(rates) >= 0, "rates must be positive"
+            )
 
     @property
     def _cells(self) -> int:
@@ -100,12 +138,18 @@ class Part:
             case "families":
                 return len(self.facts)
             case "columns":
-                return 1 + sum(1 + (value > 0) for name, value in self.facts.items() if name.endswith(".squares"))
+                return 1 + sum(
+                    1 + (value > 0)
+                    for name, value in self.facts.items()
+                    if name.endswith(".squares")
+                )
         return 0
 
     def _refuse(self, holds: bool, sentence: str) -> None:
         if not holds:
-            raise InvalidParameter(f"a part of a certificate ({self.statistic}) is impossible: {sentence}")
+            raise InvalidParameter(
+                f"a part of a certificate ({self.statistic}) is impossible: {sentence}"
+            )
 
     @property
     def replaced(self) -> bool:
@@ -118,7 +162,9 @@ class Part:
 
     @property
     def sensitivity(self) -> Fraction:
-        """Δ: how far one unit moves the integers in total, in units of the grid; for a choice, in ranks."""
+        """Δ: how far one unit moves the integers in total, in units of the grid; for a choice, in
+        ranks.
+        """
         if self.law == "choice":
             return Fraction(self.rows * (2 if self.replaced and self.cells > 1 else 1))
         return Fraction(0) if self.law in OTHER else self._most([Fraction(1)] * len(self.scales))[0]
@@ -127,7 +173,9 @@ class Part:
     def loss(self) -> Fraction:
         """An upper bound on the privacy loss, exact."""
         if self.law in OTHER:  # for a coin, p/(1−p) = e^x
-            return self._choice() if self.law == "choice" else self.facts.get("exponent", Fraction(0))
+            return (
+                self._choice() if self.law == "choice" else self.facts.get("exponent", Fraction(0))
+            )
         pairs = list(zip(self.scales, self.steps, strict=True))
         moved, _ = self._most([1 / (scale * step) for scale, step in pairs])
         return moved + sum(((self._rounding(step) / scale) for scale, step in pairs), Fraction())
@@ -142,8 +190,14 @@ class Part:
             return ball(self.loss)
         pairs = list(zip(self.scales, self.steps, strict=True))
         _, moves = self._most([1 / (scale * step) for scale, step in pairs])
-        steps = [math.floor(move / step + self._rounding(step)) for move, step in zip(moves, self.steps, strict=True)]
-        return sum((_log_ratio(scale, step) for scale, step in zip(self.scales, steps, strict=True)), arb(0))
+        steps = [
+            math.floor(move / step + self._rounding(step))
+            for move, step in zip(moves, self.steps, strict=True)
+        ]
+        return sum(
+            (_log_ratio(scale, step) for scale, step in zip(self.scales, steps, strict=True)),
+            arb(0),
+        )
 
     def _rounding(self, step: Fraction) -> Fraction:
         """The steps that rounding can add to the move of an integer."""
@@ -153,7 +207,11 @@ class Part:
 
     def _most(self, weights: list[Fraction]) -> tuple[Fraction, Vector]:
         """The largest Σ wᵢ·mᵢ over all moves of one unit, and these moves."""
-        alone, pairs = self._attributes(weights) if self.law in JOINT else _row_of(self.law, self.facts, weights)
+        alone, pairs = (
+            self._attributes(weights)
+            if self.law in JOINT
+            else _row_of(self.law, self.facts, weights)
+        )
         if self.law == "units":
             rows: list[Vector] = [(Fraction(self.touched),)]
         elif self.law == "answer":
@@ -166,15 +224,23 @@ class Part:
             rows = [tuple(2 * move for move in row) for row in alone] + pairs
         many = 1 if self.law in ("units", "answer") else self.rows
         moves = [tuple(many * move for move in row) for row in rows]
-        return max((sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move) for move in moves)
+        return max(
+            (sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()), move)
+            for move in moves
+        )
 
     def _attributes(self, weights: list[Fraction]) -> Moves:
         """The moves of a row with several attributes, each at its own worst."""
         if self.law == "families":
             worst: list[Fraction] = []
-            for _, family in groupby(self.facts.items(), key=lambda fact: fact[0].partition(".")[0]):
+            for _, family in groupby(
+                self.facts.items(), key=lambda fact: fact[0].partition(".")[0]
+            ):
                 units = [unit for _, unit in family]
-                own = [unit * weight for unit, weight in zip(units, weights[len(worst) :], strict=False)]
+                own = [
+                    unit * weight
+                    for unit, weight in zip(units, weights[len(worst) :], strict=False)
+                ]
                 top = own.index(max(own))
                 worst += [unit if index == top else Fraction(0) for index, unit in enumerate(units)]
             return [tuple(worst)], [tuple(2 * unit for unit in worst)]
@@ -183,7 +249,9 @@ class Part:
         for column in (name.partition(".")[0] for name in self.facts if name.endswith(".width")):
             law, count = ("squares", 2) if self.facts[f"{column}.squares"] else ("centred", 1)
             own = [*weights[len(comes) : len(comes) + count], Fraction(0)]
-            single, both = _row_of(law, {"lower": Fraction(0), "upper": self.facts[f"{column}.width"]}, own)
+            single, both = _row_of(
+                law, {"lower": Fraction(0), "upper": self.facts[f"{column}.width"]}, own
+            )
             comes += _heaviest(single, own)[:count]
             moves += _heaviest(both, own)[:count]
         arrival = (*comes, Fraction(1))
@@ -198,7 +266,7 @@ class Part:
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
 
 
-def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Moves:  # noqa: PLR0911 - a law each
+def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Moves:  # noqa: PLR0911
     """The moves of a row that may be the worst, by its law."""
     zero = Fraction(0)
     lower, upper = facts.get("lower", zero), facts.get("upper", zero)
@@ -214,16 +282,24 @@ def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Mo
             ends: list[Vector] = [(width, zero), (zero, width)]
             return ends, [*ends, (width, width)]
         case "joint":  # |Δ a(R−a)| = d·|R − s| ≤ d(R−d) where a, a′ differ by d and add up to s
-            return [], [(d, d * (width - d)) for d in _tops(width, weights[0] + width * weights[1], -weights[1])]
+            return [], [
+                (d, d * (width - d))
+                for d in _tops(width, weights[0] + width * weights[1], -weights[1])
+            ]
         case "bernstein":
             linear = 2 * width * (weights[1] - weights[0])
             tops = _tops(width, linear, weights[0] - 2 * weights[1] + weights[2])
             single: list[Vector] = [((width - a) ** 2, 2 * a * (width - a), a**2) for a in tops]
-            return single, [tuple(map(add, removed, added)) for removed in single for added in single]
+            return single, [
+                tuple(map(add, removed, added)) for removed in single for added in single
+            ]
         case "centred":  # at either end 2a − R is as far from 0 as it can be
             return [(width, Fraction(1))], [(2 * width, zero), (width, Fraction(1))]
-        case "squares":  # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
-            comes: list[Vector] = [(z, abs(width**2 - 2 * z**2), Fraction(1)) for z in _distances(width, weights)]
+        # with z = |2a − R| the second is R² − 2z²; two rows that differ by d move it by 8d(R−d)
+        case "squares":
+            comes: list[Vector] = [
+                (z, abs(width**2 - 2 * z**2), Fraction(1)) for z in _distances(width, weights)
+            ]
             tops = _tops(width, 2 * weights[0] + 8 * width * weights[1], -8 * weights[1])
             return comes, [*comes, *((2 * d, 8 * d * (width - d), zero) for d in tops)]
     return [(Fraction(1),)], [(Fraction(1),)]
@@ -240,7 +316,9 @@ def _distances(width: Fraction, weights: list[Fraction]) -> list[Fraction]:
 
 
 def _heaviest(moves: list[Vector], weights: list[Fraction]) -> Vector:
-    return max(moves, key=lambda move: sum((w * m for w, m in zip(weights, move, strict=True)), Fraction()))
+    return max(
+        moves, key=lambda move: sum((w * m for w, m in zip(weights, move, strict=True)), Fraction())
+    )
 
 
 def _tops(width: Fraction, linear: Fraction, square: Fraction) -> list[Fraction]:
@@ -275,7 +353,9 @@ def part_from(stated: Any) -> Part:
     except InvalidParameter:
         raise
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidParameter("a certificate must list its parts with law, facts, scales and steps") from None
+        raise InvalidParameter(
+            "a certificate must list its parts with law, facts, scales and steps"
+        ) from None
 
 
 def fields_of(part: Part) -> dict[str, Any]:

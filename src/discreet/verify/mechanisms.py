@@ -1,13 +1,15 @@
-"""Mechanisms to audit: discreet's own statistics (`subjects`), and broken ones that an audit must catch (`controls`).
+"""Mechanisms to audit: discreet's own statistics (`subjects`), and broken ones that an audit must
+catch (`controls`).
 
-A design releases many groups at once, each with independent noise, so groups with the same true integers are
-independent draws of one release. `x` is then these integers, and its neighbor is the worst that one unit can do to
-them. For a joint question or a report, `x` is a list of rows, and the design computes the totals. Quantiles, minimum
-and maximum are released one at a time.
+A design releases many groups at once, each with independent noise, so groups with the same true
+integers are independent draws of one release. `x` is then these integers, and its neighbor is the
+worst that one unit can do to them. For a joint question or a report, `x` is a list of rows, and the
+design computes the totals. Quantiles, minimum and maximum are released one at a time.
 
-Each broken mechanism violates its claim in a way that was seen in practice: it is right except for one line, or one
-parameter of the code that releases. It takes `size`, so that millions of draws are cheap, uses our own entropy, and
-protects nobody. Textbook noise on floats is also the naive mechanism that attacks break.
+Each broken mechanism violates its claim in a way that was seen in practice: it is right except for
+one line, or one parameter of the code that releases. It takes `size`, so that millions of draws are
+cheap, uses our own entropy, and protects nobody. Textbook noise on floats is also the naive
+mechanism that attacks break.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Subject:
     draws: int
     batch: int | None = None
     least: float = 0.0
-    """The least bound that an audit with these draws must show; a lower bound would mean that the audit is blind."""
+    """The least bound that an audit with these draws must show; a lower bound would mean that the
+    audit is blind.
+    """
 
 
 def subjects() -> list[Subject]:
@@ -67,27 +71,68 @@ def subjects() -> list[Subject]:
     change, remove = "change-one", "add-remove"
     many, ages, rows = 1_000_000, [0, 3, 5, 5, 9] * 2, [(0, 0)] * 4
     cells = [(0, 0), (0, 1), (1, 0)]
-    median, ninth = _array("median", change, 1, confidence=None), _array("quantile", remove, 1, "0.9", confidence=None)
+    median, ninth = (
+        _array("median", change, 1, confidence=None),
+        _array("quantile", remove, 1, "0.9", confidence=None),
+    )
     return [
         Subject("count", change, _counts(change, 1), [40], [41], many, least=0.9),
         Subject("count", remove, _counts(remove, 1), [40], [41], 200_000, least=0.9),
         Subject("sum", change, _moments("sum", change), [5, 20], [5, 30], many, least=0.9),
         Subject("sum", remove, _moments("sum", remove), [5, 20], [6, 30], 200_000, least=0.9),
         Subject("mean", remove, _moments("mean", remove), [2, 10], [3, 20], 50_000, 2**13),
-        Subject("variance", remove, _moments("variance", remove), [2, 0, 0], [3, 10, 100], 10_000, 2**10),
+        Subject(
+            "variance", remove, _moments("variance", remove), [2, 0, 0], [3, 10, 100], 10_000, 2**10
+        ),
         Subject("std", change, _moments("std", change), [3, 0, 0], [3, 10, 100], 10_000, 2**10),
         Subject("median", change, median, [0] * 5, [0] * 4 + [1], 8_000),
         Subject("quantile", remove, ninth, [0] * 10, [*[0] * 10, 1], 8_000),
         Subject("min", change, _array("min", change, 10), ages, [10, *ages[1:]], 8_000),
         Subject("max", remove, _array("max", remove, 10), ages, [*ages, 10], 8_000),
-        Subject("proportion", remove, _moments("mean", remove, top=1), [2, 1], [3, 2], 50_000, 2**13),
-        Subject("histogram", change, _counts(change, 3), [5, 3, 2], [4, 4, 2], many, least=0.9),
-        Subject("joint question", remove, joint_question(remove), rows, [*rows, (10, 10)], 50_000, 2**13, least=0.4),
         Subject(
-            "joint question", change, joint_question(change), rows, [*rows[1:], (10, 10)], 50_000, 2**13, least=0.5
+            "proportion", remove, _moments("mean", remove, top=1), [2, 1], [3, 2], 50_000, 2**13
         ),
-        Subject("report", remove, small_report(remove), cells, [*cells, (1, 1)], 50_000, 2**14, least=0.6),
-        Subject("report", change, small_report(change), cells, [*cells[1:], (1, 1)], 50_000, 2**14, least=0.5),
+        Subject("histogram", change, _counts(change, 3), [5, 3, 2], [4, 4, 2], many, least=0.9),
+        Subject(
+            "joint question",
+            remove,
+            joint_question(remove),
+            rows,
+            [*rows, (10, 10)],
+            50_000,
+            2**13,
+            least=0.4,
+        ),
+        Subject(
+            "joint question",
+            change,
+            joint_question(change),
+            rows,
+            [*rows[1:], (10, 10)],
+            50_000,
+            2**13,
+            least=0.5,
+        ),
+        Subject(
+            "report",
+            remove,
+            small_report(remove),
+            cells,
+            [*cells, (1, 1)],
+            50_000,
+            2**14,
+            least=0.6,
+        ),
+        Subject(
+            "report",
+            change,
+            small_report(change),
+            cells,
+            [*cells[1:], (1, 1)],
+            50_000,
+            2**14,
+            least=0.5,
+        ),
         Subject("profile", change, _octaves(change), [5, 3], [4, 4], 100_000, least=0.8),
         Subject("profile", remove, _octaves(remove), [5, 3], [5, 4], 100_000, least=0.8),
         Subject("randomized_response", change, _response, 0, 1, many, least=0.9),
@@ -100,7 +145,9 @@ def _release(
     design: Released, totals: list[Any], neighbors: str, cells: int, epsilon: Fraction = EPSILON
 ) -> NDArray[Any]:
     """The released values of groups with these totals, one column for each measure."""
-    terms = UnitLimits(rows=1, max_groups=1, replaced=neighbors == "change-one", public=False, cells=cells)
+    terms = UnitLimits(
+        rows=1, max_groups=1, replaced=neighbors == "change-one", public=False, cells=cells
+    )
     released = items(design, Exact(totals), terms, epsilon, _LEVEL).values()
     columns = [np.array([value for value, _, _ in groups]) for groups in released]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
@@ -113,9 +160,13 @@ def _counts(neighbors: str, cells: int) -> Callable[..., Any]:
 
 
 def _octaves(neighbors: str) -> Callable[..., Any]:
-    """The last octaves of a column of whole numbers; x is the number of units in each, all other bins are empty."""
+    """The last octaves of a column of whole numbers; x is the number of units in each, all other
+    bins are empty.
+    """
     design = OctaveDesign(name="n", whole=True)
-    terms = UnitLimits(rows=3, max_groups=3, replaced=neighbors == "change-one", public=False, cells=design.cells)
+    terms = UnitLimits(
+        rows=3, max_groups=3, replaced=neighbors == "change-one", public=False, cells=design.cells
+    )
 
     def release(x: list[int], size: int) -> NDArray[np.int64]:
         exact: Exact[list[Any]] = Exact([np.tile([0] * (design.cells - len(x)) + x, size)])
@@ -125,25 +176,34 @@ def _octaves(neighbors: str) -> Callable[..., Any]:
     return release
 
 
-def _moments(statistic: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10) -> Callable[..., Any]:
+def _moments(
+    statistic: Literal["sum", "mean", "variance", "std"], neighbors: str, top: int = 10
+) -> Callable[..., Any]:
     """A statistic of whole numbers from 0 to 10, or of truths; x is n, Σa and, for squares, Σa²."""
     design = MomentDesign(wanted=(("m", statistic),), of=_moment("x", top, missing=None))
     return lambda x, size: _release(design, [[number] * size for number in x], neighbors, 1)
 
 
 def _moment(name: str, top: int, missing: Fraction | None) -> Moment:
-    return Moment("mean", Column(name, "number"), Fraction(0), Fraction(top), whole=True, missing=missing)
+    return Moment(
+        "mean", Column(name, "number"), Fraction(0), Fraction(top), whole=True, missing=missing
+    )
 
 
 def joint_question(
-    neighbors: str, *, epsilon: Fraction = EPSILON, parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4))
+    neighbors: str,
+    *,
+    epsilon: Fraction = EPSILON,
+    parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4)),
 ) -> Callable[..., Any]:
-    """count(*), avg(x), avg(y) of rows (x, y) from 0 to 10: the number of rows, and the product of both columns.
+    """count(*), avg(x), avg(y) of rows (x, y) from 0 to 10: the number of rows, and the product of
+    both columns.
 
     Under change-one, both columns are centred instead of the product. `parts` are the shares of ε.
     """
     columns = tuple(
-        MomentDesign(wanted=((f"avg({name})", "mean"),), of=_moment(name, 10, missing=Fraction(0))) for name in "xy"
+        MomentDesign(wanted=((f"avg({name})", "mean"),), of=_moment(name, 10, missing=Fraction(0)))
+        for name in "xy"
     )
     attributes = ((0,), (1,)) if neighbors == "change-one" else ((), (0, 1))
     families = tuple(zip(attributes, parts, strict=True))
@@ -157,12 +217,16 @@ def joint_question(
 
 
 def small_report(
-    neighbors: str, *, epsilon: Fraction = EPSILON, parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4))
+    neighbors: str,
+    *,
+    epsilon: Fraction = EPSILON,
+    parts: tuple[Fraction, Fraction] = (Fraction(1, 4), Fraction(3, 4)),
 ) -> Callable[..., Any]:
-    """The tables by x, by y and by both, for rows (x, y) of 0 and 1, from two sets: x, and x × y. `parts` are of ε.
+    """The tables by x, by y and by both, for rows (x, y) of 0 and 1, from two sets: x, and x × y.
+    `parts` are of ε.
 
-    A third column says to which of many releases a row belongs. It is in both sets, so that each release has its own
-    noise.
+    A third column says to which of many releases a row belongs. It is in both sets, so that each
+    release has its own noise.
     """
     tables = [(1, 0, 1), (0, 1, 1), (1, 1, 1)]
 
@@ -172,12 +236,22 @@ def small_report(
         design = ReportDesign(attributes=tuple(columns), measured=measured)
         counts = np.zeros((2, 2), np.int64)
         np.add.at(counts, tuple(np.array(x).T), 1)
-        cells = np.concatenate([np.repeat(table.ravel(), size) for table in (counts.sum(axis=1), counts)])
-        terms = UnitLimits(rows=1, max_groups=1, replaced=neighbors == "change-one", public=False, cells=design.cells)
+        cells = np.concatenate(
+            [np.repeat(table.ravel(), size) for table in (counts.sum(axis=1), counts)]
+        )
+        terms = UnitLimits(
+            rows=1,
+            max_groups=1,
+            replaced=neighbors == "change-one",
+            public=False,
+            cells=design.cells,
+        )
         exact: Exact[list[Any]] = Exact([Integers(cells)])
         fit = design.fit(design.noisy(exact, terms, epsilon), None)
         estimates = [numerators / below for numerators, below in map(fit.table, tables)]
-        return np.concatenate([np.asarray(estimate, np.float64).reshape(-1, size) for estimate in estimates]).T
+        return np.concatenate(
+            [np.asarray(estimate, np.float64).reshape(-1, size) for estimate in estimates]
+        ).T
 
     return release
 
@@ -198,11 +272,15 @@ def _total(measure: Any, rows: list[tuple[int, int]]) -> int:
         case Total(value):
             return sum(column(value))
         case Product(first, second, (power, other)):
-            return sum(x**power * y**other for x, y in zip(column(first), column(second), strict=True))
+            return sum(
+                x**power * y**other for x, y in zip(column(first), column(second), strict=True)
+            )
     return len(rows)
 
 
-def _array(statistic: str, neighbors: str, top: int, *more: Any, **parameters: Any) -> Callable[[list[int]], Any]:
+def _array(
+    statistic: str, neighbors: str, top: int, *more: Any, **parameters: Any
+) -> Callable[[list[int]], Any]:
     call = getattr(arrays, statistic)
     terms = {"bounds": (0, top), "epsilon": EPSILON, "neighbors": neighbors, **parameters}
     return lambda x: call(np.array(x), *more, **terms)
@@ -213,7 +291,9 @@ def _response(x: int, size: int) -> NDArray[np.bool_]:
 
 
 def _algorithm(x: float, size: int) -> NDArray[Any]:
-    return np.asarray(laplace_mechanism(np.full(size, x), sensitivity=1, epsilon=EPSILON, changes=1))
+    return np.asarray(
+        laplace_mechanism(np.full(size, x), sensitivity=1, epsilon=EPSILON, changes=1)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,11 +331,35 @@ def controls() -> list[Control]:
         ("clamped after the sum", _noisy(_late_clamp, wide), five, [*five[1:], 1000], 100_000),
         ("private n used as it is", _raw_count, [1] * 9, [1] * 10, 100_000),
         ("NaN comes through", _noisy(_float_sum, wide), [1.0, 2.0], [1.0, math.nan], 100_000),
-        ("a row raises", _noisy(lambda x: sum(10 // value for value in x), wide), [1, 2], [1, 0], 1_000),
+        (
+            "a row raises",
+            _noisy(lambda x: sum(10 // value for value in x), wide),
+            [1, 2],
+            [1, 0],
+            1_000,
+        ),
         ("a group without rows is left out", _observed_groups, [0, 1], [0, 0], 1_000),
-        ("a joint question at half its noise", _joint(epsilon=Fraction(2)), rows, [*rows, (10, 10)], 20_000),
-        ("a joint question, a part forgotten", _joint(parts=(whole, whole)), rows, [*rows, (10, 10)], 20_000),
-        ("a report, a set forgotten", _report(parts=(whole, whole)), cells, [*cells, (1, 1)], 20_000),
+        (
+            "a joint question at half its noise",
+            _joint(epsilon=Fraction(2)),
+            rows,
+            [*rows, (10, 10)],
+            20_000,
+        ),
+        (
+            "a joint question, a part forgotten",
+            _joint(parts=(whole, whole)),
+            rows,
+            [*rows, (10, 10)],
+            20_000,
+        ),
+        (
+            "a report, a set forgotten",
+            _report(parts=(whole, whole)),
+            cells,
+            [*cells, (1, 1)],
+            20_000,
+        ),
     ]
     return [
         Control(name=name, mechanism=mechanism, x=x, x_neighbor=other, draws=draws)
@@ -276,9 +380,14 @@ def uniforms(count: int) -> Floats:
 
 
 def float_noise(scale: float, count: int) -> list[float]:
-    """Draws of s·b·ln U, with a fair sign s, by `math.log`: the least bits are those of a textbook [Mir12]."""
+    """Draws of s·b·ln U, with a fair sign s, by `math.log`: the least bits are those of a textbook
+    [Mir12].
+    """
     signs = np.where(secrets(count), scale, -scale).tolist()
-    return [sign * math.log(uniform) for sign, uniform in zip(signs, uniforms(count).tolist(), strict=True)]
+    return [
+        sign * math.log(uniform)
+        for sign, uniform in zip(signs, uniforms(count).tolist(), strict=True)
+    ]
 
 
 def many_floats(scale: float, count: int) -> Floats:
@@ -319,8 +428,9 @@ def _float_sum(x: list[float]) -> float:
 
 
 _joint, _report = partial(joint_question, "add-remove"), partial(small_report, "add-remove")
-"""The number of rows and the product of two columns, and two sets of a report, by the code that releases. With parts
-that add up to more than ε, each has the noise of a part that costs everything."""
+"""The number of rows and the product of two columns, and two sets of a report, by the code that
+releases. With parts that add up to more than ε, each has the noise of a part that costs everything.
+"""
 
 
 def _observed_groups(x: list[int], size: int) -> NDArray[np.int64]:

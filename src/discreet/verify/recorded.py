@@ -1,9 +1,11 @@
-"""The draws of a release, recorded while the release code runs on integers of this package, without an account.
+"""The draws of a release, recorded while the release code runs on integers of this package, without
+an account.
 
-A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers' own notes of their
-arguments (`draw.noted`). Scales and the costs of cells are read from the notes alone: they are what is really drawn.
-What a choice returns is decided here, not drawn, as the terms of later choices follow from it: points from a bracket.
-A call on a ledger keeps its draws on a tape, in other types: both ways are run, and must draw the same.
+A draw has its *terms*, as `release.mechanism` names them (steps, rates, shapes), and the samplers'
+own notes of their arguments (`draw.noted`). Scales and the costs of cells are read from the notes
+alone: they are what is really drawn. What a choice returns is decided here, not drawn, as the terms
+of later choices follow from it: points from a bracket. A call on a ledger keeps its draws on a
+tape, in other types: both ways are run, and must draw the same.
 """
 
 from __future__ import annotations
@@ -36,17 +38,29 @@ class Draw:
     notes: tuple[Noted, ...]
 
     def scales(self, columns: int) -> tuple[tuple[Fraction, ...], int]:
-        """The noise scale of each of so many columns, and how many numbers of each column have noise."""
+        """The noise scale of each of so many columns, and how many numbers of each column have
+        noise.
+        """
         size = sum(note.count for note in self.notes) // columns
         return self.scales_of([size] * columns), size
 
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
         """The smallest noise scale of each column; `sizes` has the lengths of the columns."""
-        scales, ends = [note.parameter for note in self.notes], [*accumulate(note.count for note in self.notes)]
+        scales, ends = (
+            [note.parameter for note in self.notes],
+            [*accumulate(note.count for note in self.notes)],
+        )
         edges = pairwise([0, *accumulate(sizes)])
-        columns = [scales[bisect_right(ends, start) : bisect_left(ends, end) + 1] for start, end in edges]
+        columns = [
+            scales[bisect_right(ends, start) : bisect_left(ends, end) + 1] for start, end in edges
+        ]
         laws = {note.law for note in self.notes}
-        if laws != {"laplace"} or ends[-1] != sum(sizes) or not all(sizes) or not all(map(all, columns)):
+        if (
+            laws != {"laplace"}
+            or ends[-1] != sum(sizes)
+            or not all(sizes)
+            or not all(map(all, columns))
+        ):
             raise InvalidParameter(f"a draw of {self.kind} must have noise on each of its numbers")
         return tuple(map(min, columns))
 
@@ -60,7 +74,10 @@ class Draw:
         part = slice(*np.append(runs.rows, runs.sizes.size)[row : row + 2])
         sizes, index = runs.sizes[part], np.arange(runs.sizes.size)[part]
         numbers = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        cells, exponents = runs.cell(np.repeat(index, sizes), numbers), np.empty(numbers.size, np.int64)
+        cells, exponents = (
+            runs.cell(np.repeat(index, sizes), numbers),
+            np.empty(numbers.size, np.int64),
+        )
         if not np.array_equal(np.bincount(cells, minlength=cells.size), np.ones(cells.size)):
             raise InvalidParameter("a choice must have each cell once")
         exponents[cells] = np.repeat(runs.exponents[part], sizes)
@@ -89,7 +106,9 @@ Reply = Callable[[Fraction, int], int]
 
 
 def apart(offset: Fraction, cells: int) -> int:
-    """A cell in the middle, or a quarter of all cells beside it: the ends of a bracket are half of the cells apart."""
+    """A cell in the middle, or a quarter of all cells beside it: the ends of a bracket are half of
+    the cells apart.
+    """
     return cells // 2 + ((offset > 0) - (offset < 0)) * (cells // 4)
 
 
@@ -134,7 +153,9 @@ class Recorder(Tape):
 
 @contextmanager
 def recording(*, on_ledger: bool = False, reply: Reply = apart) -> Iterator[list[Draw]]:
-    """The draws of the releases that are made in the block; with `on_ledger`, as if a ledger kept them."""
+    """The draws of the releases that are made in the block; with `on_ledger`, as if a ledger kept
+    them.
+    """
     with noting() as notes:
         recorder = Recorder(notes, on_ledger=on_ledger, reply=reply)
         with taping(recorder):

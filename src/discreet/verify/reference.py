@@ -1,12 +1,15 @@
-"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are defined.
+"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are
+defined.
 
     evaluate    the value of an expression of the row language in a row, or None if it is missing
-    fetch       the integers that a request asks for: condition, groups, limits of units, grid, sums and cells
+    fetch       the integers that a request asks for: condition, groups, limits of units, grid, sums
+                and cells
     discover    the number of units that have each key
     by_rows     the number of units by their number of rows
 
-It shares no code with the engines: it takes values of their protocol (`engines.base`), and rows as dictionaries of
-Python's own values. It is what proofs and conformance tests compare engines with, and far too slow for anything else.
+It shares no code with the engines: it takes values of their protocol (`engines.base`), and rows as
+dictionaries of Python's own values. It is what proofs and conformance tests compare engines with,
+and far too slow for anything else.
 """
 
 from __future__ import annotations
@@ -29,12 +32,26 @@ import numpy as np
 from discreet.ask import expression as ask
 from discreet.ask.expression import Column, Expression, Kind
 from discreet.ask.query import Group
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Product, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    Measure,
+    OnGrid,
+    Present,
+    Product,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 
 Row = Mapping[str, Any]
 
 NUMBER = re.compile(r" *[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})? *")
-DATE = re.compile(r" *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)? *")
+DATE = re.compile(
+    r" *[0-9]{4}-[0-9]{2}-[0-9]{2}(["
+    r" T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)? *"
+)
 LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
@@ -80,7 +97,7 @@ def plain(value: Any) -> Any:
             return limited(float(value))
 
 
-def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912 - one case for each class
+def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
     def of(part: Expression) -> Any:
         return evaluate(part, row)
 
@@ -89,7 +106,11 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             value = plain(row[name])
             if reading is not None and isinstance(value, str):
                 value = cleaned(value, reading)
-            return cast(value, kind) if reading is None or value is None else read(value, kind, reading)
+            return (
+                cast(value, kind)
+                if reading is None or value is None
+                else read(value, kind, reading)
+            )
         case ask.Constant(value, _):
             return (
                 limited(float(min(max(value, Fraction(-(10**101))), Fraction(10**101))))
@@ -112,7 +133,11 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             return None if of(part) is None else not of(part)
         case ask.Membership(part, choices):
             return (
-                of(ask.Some((FALSE, FALSE, *(ask.Comparison("=", part, choice) for choice in choices))))
+                of(
+                    ask.Some(
+                        (FALSE, FALSE, *(ask.Comparison("=", part, choice) for choice in choices))
+                    )
+                )
                 if (of(part) is not None)
                 else None
             )
@@ -122,7 +147,9 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             value = of(part)
             return None if value is None else like(value, pattern)
         case ask.Case(branches, otherwise):
-            return next((of(value) for condition, value in branches if of(condition) is True), of(otherwise))
+            return next(
+                (of(value) for condition, value in branches if of(condition) is True), of(otherwise)
+            )
         case ask.Coalesce(parts):
             return next((of(part) for part in parts if of(part) is not None), None)
         case ask.Function(name, arguments):
@@ -138,13 +165,23 @@ def evaluate(expression: Expression, row: Row) -> Any:  # noqa: PLR0911, PLR0912
             return cast(of(part), kind)
 
 
-BLANK = {chr(code) for code in (9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029)}
+BLANK = {
+    chr(code)
+    for code in (9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029)
+}
 BLANK |= set("\u202f\u205f\u3000\ufeff")
 
 
 def folded(letter: str) -> str:
-    """A letter in small, if it is a capital of Latin-1, Latin Extended-A, Greek or Cyrillic with one small letter."""
-    blocks = ("A" <= letter <= "Z", "À" <= letter <= "Þ", "Ā" <= letter <= "ſ", "\u0370" <= letter <= "\u04ff")
+    """A letter in small, if it is a capital of Latin-1, Latin Extended-A, Greek or Cyrillic with
+    one small letter.
+    """
+    blocks = (
+        "A" <= letter <= "Z",
+        "À" <= letter <= "Þ",
+        "Ā" <= letter <= "ſ",
+        "\u0370" <= letter <= "\u04ff",
+    )
     return letter.lower() if any(blocks) and len(letter.lower()) == 1 else letter
 
 
@@ -170,8 +207,14 @@ def read(text: str, kind: Kind, reading: ask.Reading) -> Any:
         return cast(text, kind)
     if reading.thousands or reading.decimal != ".":
         whole, mark, rest = text.strip(" ").partition(reading.decimal)
-        groups = whole.lstrip("+-").split(reading.thousands) if reading.thousands else [whole.lstrip("+-")]
-        if len(groups) > 1 and not (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])):
+        groups = (
+            whole.lstrip("+-").split(reading.thousands)
+            if reading.thousands
+            else [whole.lstrip("+-")]
+        )
+        if len(groups) > 1 and not (
+            1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:])
+        ):
             return None
         if not all(group.isascii() and group.isdigit() for group in groups[:-1]) or any(
             "." in part for part in (*groups, rest)
@@ -195,7 +238,10 @@ def moment(text: str, written: str) -> datetime | None:
         written = written[len(part) :]
         if len(part) == 1:
             if "%b" in found or "%b" in written:
-                part, text = part.lower(), text.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+                part, text = (
+                    part.lower(),
+                    text.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase)),
+                )
             if text[at : at + 1] != part:
                 return None
             at += 1
@@ -212,7 +258,9 @@ def moment(text: str, written: str) -> datetime | None:
             return None
         found[part] = taken
         at += len(taken)
-    year, month, day, *clock = (int(found.get(part, 0)) for part in ("%Y", "%m", "%d", "%H", "%M", "%S"))
+    year, month, day, *clock = (
+        int(found.get(part, 0)) for part in ("%Y", "%m", "%d", "%H", "%M", "%S")
+    )
     hour, minute, second, micro = *clock, int(found["%f"].ljust(6, "0"))
     try:
         return datetime(year, month, day, hour, minute, second, micro) if at == len(text) else None  # noqa: DTZ001
@@ -235,7 +283,14 @@ def like(text: str, pattern: str) -> bool:
     here = closed({0})
     for character in text:
         stay = {place for place in here if pattern[place : place + 1] == "%"}
-        here = closed(stay | {place + 1 for place in here if pattern[place : place + 1] in {"_", character} - {"%"}})
+        here = closed(
+            stay
+            | {
+                place + 1
+                for place in here
+                if pattern[place : place + 1] in {"_", character} - {"%"}
+            }
+        )
     return len(pattern) in here
 
 
@@ -252,10 +307,12 @@ def arithmetic(sign: str, a: float, b: float) -> float | None:
 
 
 def compare(sign: str, a: Any, b: Any) -> bool:
-    return bool({"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign])
+    return bool(
+        {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[sign]
+    )
 
 
-def function(name: str, values: list[Any]) -> Any:  # noqa: PLR0911 - one case for each function
+def function(name: str, values: list[Any]) -> Any:  # noqa: PLR0911
     match name:
         case "abs":
             return abs(values[0])
@@ -315,7 +372,7 @@ def truncated(unit: str, value: datetime) -> datetime:
             return day.replace(day=1, month=1)
 
 
-def cast(value: Any, kind: Kind) -> Any:  # noqa: PLR0911 - one case for each pair of kinds
+def cast(value: Any, kind: Kind) -> Any:  # noqa: PLR0911
     match kind_of(value), kind:
         case before, after if before == after:
             return value
@@ -355,7 +412,9 @@ def on_grid(value: OnGrid, row: Row) -> int | None:
     number = evaluate(value.of, row)
     if number is None:
         return None if value.missing is None else value.missing - value.grid.lower
-    clamped: float = min(max(number * 2.0**-value.grid.exponent, float(value.grid.lower)), float(value.grid.upper))
+    clamped: float = min(
+        max(number * 2.0**-value.grid.exponent, float(value.grid.lower)), float(value.grid.upper)
+    )
     return math.floor(clamped + 0.5) - value.grid.lower
 
 
@@ -473,7 +532,9 @@ def fetch(request: Request, rows: Sequence[Row]) -> list[list[Any]]:
         return found
     full = [np.array(column, object).reshape(shape) for column in found]
     others = [tuple(at for at in range(len(groups)) if at not in chosen) for chosen in request.sets]
-    return [[n for other in others for n in np.ravel(table.sum(axis=other)).tolist()] for table in full]
+    return [
+        [n for other in others for n in np.ravel(table.sum(axis=other)).tolist()] for table in full
+    ]
 
 
 def counting(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
@@ -487,7 +548,8 @@ def counting(request: Request, unit: str, rows: list[tuple[int, Row]]) -> list[t
     ranked = []
     for place, row in rows:
         facts = [
-            fact(Rows(one), row) if not isinstance(one, OnGrid) else on_grid(one, row) for one in facts_of(request)
+            fact(Rows(one), row) if not isinstance(one, OnGrid) else on_grid(one, row)
+            for one in facts_of(request)
         ]
         content = (place, *facts)
         copies[content] += 1
@@ -511,8 +573,12 @@ def value(measure: Measure, rows: list[Row], request: Request) -> Any:
     return len(found)
 
 
-def discover(of: Expression, rows: Sequence[Row], unit: str | None, limit: int) -> dict[str | int, int]:
-    """The number of units that have each key: a text, or a whole number below 2⁵³; at most `limit` keys a unit."""
+def discover(
+    of: Expression, rows: Sequence[Row], unit: str | None, limit: int
+) -> dict[str | int, int]:
+    """The number of units that have each key: a text, or a whole number below 2⁵³; at most `limit`
+    keys a unit.
+    """
     keys_of: dict[Any, set[str | int]] = defaultdict(set)
     for number, row in enumerate(rows):
         found = evaluate(of, row)
@@ -528,11 +594,15 @@ def discover(of: Expression, rows: Sequence[Row], unit: str | None, limit: int) 
 
 
 def by_rows(rows: Sequence[Row], unit: str, limits: Sequence[int]) -> list[int]:
-    """The number of units by the smallest limit on rows that they are within; units beyond all limits come last."""
+    """The number of units by the smallest limit on rows that they are within; units beyond all
+    limits come last.
+    """
     sizes = Counter(row[unit] for row in rows if plain(row[unit]) is not None)
     counts = [0] * (len(limits) + 1)
     for many in sizes.values():
-        counts[next((index for index, limit in enumerate(limits) if many <= limit), len(limits))] += 1
+        counts[
+            next((index for index, limit in enumerate(limits) if many <= limit), len(limits))
+        ] += 1
     return counts
 
 
@@ -549,7 +619,9 @@ END = Fraction(10**100)
 
 
 def octaves(of: Column, whole: bool) -> Group:
-    """Powers of two and 0, between which a column is profiled; missing values are in the last group."""
+    """Powers of two and 0, between which a column is profiled; missing values are in the last
+    group.
+    """
     powers = [Fraction(2) ** power for power in (range(64) if whole else range(-40, 65))]
     zero = [Fraction(0)] if whole else [Fraction(0), 1 / END]
     edges = (-END, *(-power for power in reversed(powers)), *zero, *powers, END)

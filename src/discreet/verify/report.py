@@ -1,12 +1,19 @@
-"""What `discreet verify` shows: additions, certificates, replays, audits and controls, on the reader's own machine.
+"""What `discreet verify` shows: additions, certificates, replays, audits and controls, on the
+reader's own machine.
 
-    additions      releases of random data on all paths: each number follows from the exact integers, which a slow
-                   reference computes from the rows, and from the noise that was drawn, at the certificate's scale
-    certificates   a plan for each statistic and relation, joint questions, reports, profiles, and statistics of arrays:
-                   an exact upper bound on the loss of the noise and the designs, from what the release code draws
-    replays        questions about columns without any value, run again with one row changed: no integer from the engine
+    additions      releases of random data on all paths: each number follows from the exact
+                   integers, which a slow
+                   reference computes from the rows, and from the noise that was drawn, at the
+                   certificate's scale
+    certificates   a plan for each statistic and relation, joint questions, reports, profiles, and
+                   statistics of arrays:
+                   an exact upper bound on the loss of the noise and the designs, from what the
+                   release code draws
+    replays        questions about columns without any value, run again with one row changed: no
+                   integer from the engine
                    moves by more than Δ
-    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in at most one run of 10⁹
+    audits         each statistic at ε = 1, by its outputs alone: a lower bound, above ε in at most
+                   one run of 10⁹
     controls       broken mechanisms that the same audit must catch
 
 It takes a minute or two, reads no real data and spends nothing.
@@ -53,7 +60,8 @@ _OTHERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplace_mechanism", {"sensitivity": 1, "whole": True}),
     ("laplace_mechanism", {"sensitivity": "0.1", "changes": 3}),
 )
-_MISSING = {"dropped": "age", "replaced": "pay"}  # how the policy treats missing values, and a column of such values
+# how the policy treats missing values, and a column of such values
+_MISSING = {"dropped": "age", "replaced": "pay"}
 _TABLES = {
     "places": "SELECT place, count(*), avg(age) FROM data GROUP BY place",
     "both": "SELECT place, well, count(*), sum(pay) FROM data GROUP BY place, well",
@@ -63,7 +71,8 @@ _TABLES = {
 
 _ROWS = 10
 
-Line: TypeAlias = tuple[bool, str, dict[str, Any]]  # whether a check passed, its line of text, and its fields in JSON
+# whether a check passed, its line of text, and its fields in JSON
+Line: TypeAlias = tuple[bool, str, dict[str, Any]]
 
 
 def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
@@ -77,10 +86,26 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
             "what is released is the exact number plus the noise that was drawn",
             _additions(),
         ),
-        ("certificates", "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1", _proofs()),
-        ("replays", "columns without any value, on the engine in use, with one row changed", _replay_lines()),
-        ("audits", "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each", _audit_lines()),
-        ("controls", "mechanisms that claim ε = 1 and break it, caught by the same audit", _control_lines()),
+        (
+            "certificates",
+            "the loss of noise and designs that is proved, in exact arithmetic, for ε = 1",
+            _proofs(),
+        ),
+        (
+            "replays",
+            "columns without any value, on the engine in use, with one row changed",
+            _replay_lines(),
+        ),
+        (
+            "audits",
+            "the loss that is measured, from outputs on two neighbours, error rate 1e-9 each",
+            _audit_lines(),
+        ),
+        (
+            "controls",
+            "mechanisms that claim ε = 1 and break it, caught by the same audit",
+            _control_lines(),
+        ),
     ):
         tell(f"{name.capitalize()}: {title}")
         parts[name] = []
@@ -89,7 +114,9 @@ def run(show: Callable[[str], None], *, as_json: bool = False) -> bool:
             parts[name].append(fields)
             tell(f"{'✓' if good else '✗'} {line}")
         tell("")
-    tell("Everything is as it must be." if passed else "SOMETHING IS WRONG: see the lines marked ✗.")
+    tell(
+        "Everything is as it must be." if passed else "SOMETHING IS WRONG: see the lines marked ✗."
+    )
     if as_json:
         show(json.dumps({**parts, "passed": passed}, ensure_ascii=False))
     return passed
@@ -108,13 +135,28 @@ def _additions() -> Iterator[Line]:
         try:
             work(proof)
         except Exception as failure:  # of any kind: the data are random, and invented
-            wrong = str(failure) if isinstance(failure, DiscreetError) else f"{type(failure).__name__}: {failure}"
+            wrong = (
+                str(failure)
+                if isinstance(failure, DiscreetError)
+                else f"{type(failure).__name__}: {failure}"
+            )
         numbers = proof.numbers - before
         line = f"{name:<62} {wrong or f'{numbers:>9,} numbers'}"
-        yield not wrong, line, {"name": name, "numbers": numbers, **({"refused": wrong} if wrong else {})}
+        yield (
+            not wrong,
+            line,
+            {"name": name, "numbers": numbers, **({"refused": wrong} if wrong else {})},
+        )
     wrong = "; ".join(proof.law.improbable())
-    line = f"{'the noise of all of these has the size of its scale':<62} {wrong or f'{proof.law.draws:>9,} draws'}"
-    yield not wrong, line, {"name": "noise", "numbers": proof.law.draws, **({"refused": wrong} if wrong else {})}
+    line = (
+        f"{'the noise of all of these has the size of its scale':<62}"
+        f" {wrong or f'{proof.law.draws:>9,} draws'}"
+    )
+    yield (
+        not wrong,
+        line,
+        {"name": "noise", "numbers": proof.law.draws, **({"refused": wrong} if wrong else {})},
+    )
 
 
 def _proofs() -> Iterator[Line]:
@@ -125,7 +167,11 @@ def _proofs() -> Iterator[Line]:
             line = f"{name:<42} {neighbors:<11} no certificate: {refused}"
             yield False, line, {"name": name, "refused": str(refused)}
         else:
-            yield certificate.holds, certificate_line(name, certificate), {"name": name, **certificate.to_dict()}
+            yield (
+                certificate.holds,
+                certificate_line(name, certificate),
+                {"name": name, **certificate.to_dict()},
+            )
 
 
 def _replay_lines() -> Iterator[Line]:
@@ -133,14 +179,22 @@ def _replay_lines() -> Iterator[Line]:
         rerun = work()
         failed = ", ".join(check for check, passed in rerun.checks.items() if not passed)
         line = f"{name:<42} {neighbors:<11} {f'{failed} differ' if failed else 'no row shows'}"
-        fields = {"name": name, "neighbors": neighbors, "checks": rerun.checks, "passed": rerun.passed}
+        fields = {
+            "name": name,
+            "neighbors": neighbors,
+            "checks": rerun.checks,
+            "passed": rerun.passed,
+        }
         yield rerun.passed, line, fields
 
 
 def _audit_lines() -> Iterator[Line]:
     for subject in subjects():
         audited = _audit(subject, subject.batch)
-        line = f"{subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} · {_measurement(audited, 9)}"
+        line = (
+            f"{subject.statistic:<28} {subject.neighbors:<11} ε {EPSILON} ·"
+            f" {_measurement(audited, 9)}"
+        )
         fields = {"name": subject.statistic, "neighbors": subject.neighbors, **audited.to_dict()}
         yield subject.least <= audited.bound <= EPSILON, line, fields
 
@@ -153,7 +207,9 @@ def _control_lines() -> Iterator[Line]:
 
 
 def _audit(case: Subject | Control, batch: int | None = None) -> Audit:
-    return audit(case.mechanism, case.x, case.x_neighbor, epsilon=EPSILON, draws=case.draws, batch=batch)
+    return audit(
+        case.mechanism, case.x, case.x_neighbor, epsilon=EPSILON, draws=case.draws, batch=batch
+    )
 
 
 def _measurement(audited: Audit, width: int) -> str:
@@ -161,7 +217,9 @@ def _measurement(audited: Audit, width: int) -> str:
 
 
 def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
-    """Certificates of plans over an empty table and of statistics of arrays, with their names and relations."""
+    """Certificates of plans over an empty table and of statistics of arrays, with their names and
+    relations.
+    """
     columns = {
         "place": {"keys": ["north", "south", "west"]},
         "age": {"bounds": (0, 120)},
@@ -174,11 +232,19 @@ def _certificates() -> Iterator[tuple[str, str, Callable[[], Certificate]]]:
             with _study(0, neighbors=neighbors, columns=columns, **unit) as study:
                 for aggregate in (*_AGGREGATES, *several):
                     for groups in ("", " GROUP BY place"):
-                        plan = study.sql(" ".join(["SELECT", aggregate, "FROM data", groups]), epsilon=EPSILON)
-                        yield f"{aggregate}{groups}{', by who' if unit else ''}", neighbors, partial(certify, plan)
+                        plan = study.sql(
+                            " ".join(["SELECT", aggregate, "FROM data", groups]), epsilon=EPSILON
+                        )
+                        yield (
+                            f"{aggregate}{groups}{', by who' if unit else ''}",
+                            neighbors,
+                            partial(certify, plan),
+                        )
                 for name, joint in _together(study):
                     yield f"{name}{', by who' if unit else ''}", neighbors, partial(certify, joint)
-    of_arrays = [(row.name, parameters) for row in STATISTICS.values() for parameters in row.examples]
+    of_arrays = [
+        (row.name, parameters) for row in STATISTICS.values() for parameters in row.examples
+    ]
     for name, parameters in (*of_arrays, ("bounds", {})):
         for neighbors in RELATIONS:
             for title, whole in (("integers", True), ("floats", False)):
@@ -192,19 +258,36 @@ def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePl
     """Questions, a report and a profile whose numbers are measured together."""
     query = "SELECT count(*), avg(age), avg(pay), stddev(pay) FROM data"
     yield "joint question of 4 numbers", study.sql(query, epsilon=EPSILON)
-    yield "joint question of 4 numbers GROUP BY place", study.sql(f"{query} GROUP BY place", epsilon=EPSILON)
+    yield (
+        "joint question of 4 numbers GROUP BY place",
+        study.sql(f"{query} GROUP BY place", epsilon=EPSILON),
+    )
     yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
-    columns, units = (Column("age", "number"), Column("pay", "number")), study.policy.unit_column is not None
-    yield "profile of 2 columns", ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None)
+    columns, units = (
+        (
+            Column("age", "number"),
+            Column("pay", "number"),
+        ),
+        study.policy.unit_column is not None,
+    )
+    yield (
+        "profile of 2 columns",
+        ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None),
+    )
 
 
 def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
-    """Replays of questions about columns in which every value is missing, on the engine of tables in memory."""
+    """Replays of questions about columns in which every value is missing, on the engine of tables
+    in memory.
+    """
     columns = {"age": {"bounds": (0, 120)}, "pay": {"bounds": (0, 100), "missing": 50}}
     for neighbors in RELATIONS:
         with _study(_ROWS, neighbors=neighbors, columns=columns) as study:
             for treatment, column in _MISSING.items():
-                for kind, functions in (("sums", ("count", "sum", "avg", "stddev")), ("ranks", ("median", "max"))):
+                for kind, functions in (
+                    ("sums", ("count", "sum", "avg", "stddev")),
+                    ("ranks", ("median", "max")),
+                ):
                     aggregates = ", ".join(f"{function}({column})" for function in functions)
                     question = " ".join(["SELECT", aggregates, "FROM data"])
                     work = partial(replay, study, question, 0, epsilon=EPSILON)
@@ -214,7 +297,13 @@ def _replays() -> Iterator[tuple[str, str, Callable[[], Replay]]]:
 @contextmanager
 def _study(rows: int, **terms: Any) -> Iterator[Study]:
     """A study over so many rows without any value, with a ledger in a temporary folder."""
-    kinds = {"who": pa.string(), "place": pa.string(), "age": pa.int64(), "pay": pa.float64(), "well": pa.bool_()}
+    kinds = {
+        "who": pa.string(),
+        "place": pa.string(),
+        "age": pa.int64(),
+        "pay": pa.float64(),
+        "well": pa.bool_(),
+    }
     table = pa.table({name: pa.nulls(rows, kind) for name, kind in kinds.items()})
     policy = Policy(source=table, epsilon=1, version="0", **terms)
     with (

@@ -1,15 +1,18 @@
-"""A study's question, run again with one unit changed: same flow, same shapes, same charge, integers at most Δ apart.
+"""A study's question, run again with one unit changed: same flow, same shapes, same charge,
+integers at most Δ apart.
 
     replay(study, "SELECT county, avg(age) FROM visits GROUP BY county", "patient 17")
 
-The rows are copied. A neighbour is the copy without the unit, or with other rows in its place, which come from the
-policy alone: at the lower bounds in the first declared group, beyond the upper bounds in the last (two rows more than
-may count), missing everywhere, and out of all bounds in an undeclared group. The whole release runs on every copy, with
-its own ledger in a temporary folder, and the inputs of the mechanism before it adds noise are compared. No draw decides
-what is asked next, so the noise need not be frozen: if a draw did decide, the flows would differ.
+The rows are copied. A neighbour is the copy without the unit, or with other rows in its place,
+which come from the policy alone: at the lower bounds in the first declared group, beyond the upper
+bounds in the last (two rows more than may count), missing everywhere, and out of all bounds in an
+undeclared group. The whole release runs on every copy, with its own ledger in a temporary folder,
+and the inputs of the mechanism before it adds noise are compared. No draw decides what is asked
+next, so the noise need not be frozen: if a draw did decide, the flows would differ.
 
-A replay never spends on the study's ledger. It reports whether each check held, and the public Δ, but no number that
-depends on the data. Whether it passed depends on the data, so the result is for the custodian only.
+A replay never spends on the study's ledger. It reports whether each check held, and the public Δ,
+but no number that depends on the data. Whether it passed depends on the data, so the result is for
+the custodian only.
 """
 
 from __future__ import annotations
@@ -90,13 +93,20 @@ class Replay:
 
     def __repr__(self) -> str:
         failed = [name for name, passed in self.checks.items() if not passed]
-        head = f"FAILED: {', '.join(failed)} differ with one unit" if failed else "passed: no unit shows"
+        head = (
+            f"FAILED: {', '.join(failed)} differ with one unit"
+            if failed
+            else "passed: no unit shows"
+        )
         deltas = " · ".join(f"{name} Δ {shown(delta)}" for name, delta in self.sensitivities)
-        return f"{head} ({', '.join(CHECKS)}) · ε {shown(self.epsilon)} · {self.neighbors}\n{deltas}"
+        return (
+            f"{head} ({', '.join(CHECKS)}) · ε {shown(self.epsilon)} · {self.neighbors}\n{deltas}"
+        )
 
 
 def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any = None) -> Replay:
-    """Run a question again with one unit changed, and check that it behaves as its certificate says.
+    """Run a question again with one unit changed, and check that it behaves as its certificate
+    says.
 
     Parameters
     ----------
@@ -114,7 +124,8 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
     Returns
     -------
     Replay
-        Whether each check `passed`, and the public Δ of each statistic. It is for the custodian only.
+        Whether each check `passed`, and the public Δ of each statistic. It is for the custodian
+        only.
 
     Examples
     --------
@@ -128,14 +139,22 @@ def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any 
     plan = query if isinstance(query, Plan) else study.sql(query, epsilon=epsilon)
     if plan.study is not study:
         raise InvalidParameter("the plan must be a plan of this study")
-    if study.policy.unit_column is None and (isinstance(unit, bool) or not isinstance(unit, int) or unit < 0):
-        raise InvalidParameter(f"unit must be the number of a row, from 0, where each row is a unit, got {quote(unit)}")
+    if study.policy.unit_column is None and (
+        isinstance(unit, bool) or not isinstance(unit, int) or unit < 0
+    ):
+        raise InvalidParameter(
+            f"unit must be the number of a row, from 0, where each row is a unit, got {quote(unit)}"
+        )
     shares = parts_by_share(plan)
     tables, pairs = _neighbors_of(_rows_of(study.engine), study.policy, unit, other)
     with tempfile.TemporaryDirectory(prefix="discreet-replay-") as folder:
-        records = [_record(plan, table, Path(folder, str(number))) for number, table in enumerate(tables)]
+        records = [
+            _record(plan, table, Path(folder, str(number))) for number, table in enumerate(tables)
+        ]
     if all(record.error for record in records):
-        raise EngineFailed(f"the question fails on all copies of the data ({records[0].error.partition(':')[0]})")
+        raise EngineFailed(
+            f"the question fails on all copies of the data ({records[0].error.partition(':')[0]})"
+        )
     return _compare(plan, shares, [(records[first], records[second]) for first, second in pairs])
 
 
@@ -146,16 +165,24 @@ def _record(plan: Plan, table: Any, folder: Path) -> Record:
     folder.mkdir()
     notes: list[Any] = []
     policy = copy(plan.study.policy)
-    for name, value in (("source", table), ("version", "replay"), ("epsilon", max(policy.epsilon, plan.epsilon))):
+    for name, value in (
+        ("source", table),
+        ("version", "replay"),
+        ("epsilon", max(policy.epsilon, plan.epsilon)),
+    ):
         object.__setattr__(policy, name, value)
     with Study(policy, ledger=folder / "study.ledger") as study:
         study.__dict__["engine"] = _WatchedEngine(DuckDB(table), notes)
         shape, error = None, ""
         try:
             shape = _shape(replace(plan, study=study).release().full_record)
-        except Exception as failure:  # an outcome like any other; only its type and words are compared
+        except (
+            Exception
+        ) as failure:  # an outcome like any other; only its type and words are compared
             error = f"{type(failure).__name__}: {failure}"
-        return Record(opened=[_copy(note) for note in notes], shape=shape, spent=study.spent, error=error)
+        return Record(
+            opened=[_copy(note) for note in notes], shape=shape, spent=study.spent, error=error
+        )
 
 
 def _shape(content: dict[str, Any]) -> Any:
@@ -179,14 +206,18 @@ def _compare(plan: Plan, shares: Shares, pairs: list[tuple[Record, Record]]) -> 
     checks = dict.fromkeys(CHECKS, True)
     for first, second in pairs:
         checks["errors"] &= first.error == second.error
-        checks["flow"] &= [_form(note) for note in first.opened] == [_form(note) for note in second.opened]
+        checks["flow"] &= [_form(note) for note in first.opened] == [
+            _form(note) for note in second.opened
+        ]
         checks["shape"] &= first.shape == second.shape
         checks["charge"] &= first.spent == second.spent
         if checks["errors"] and checks["flow"] and not first.error:
             _compare_integers(shares, first.opened, second.opened, checks)
     return Replay(
         checks=checks,
-        sensitivities=tuple((part.statistic, part.sensitivity) for parts in shares for part in parts),
+        sensitivities=tuple(
+            (part.statistic, part.sensitivity) for parts in shares for part in parts
+        ),
         neighbors=plan.study.policy.neighbors,
         epsilon=plan.cost,
     )
@@ -199,8 +230,12 @@ def _form(note: Any) -> Any:
     return [len(column) for column in note] if isinstance(note, list) else type(note).__name__
 
 
-def _compare_integers(shares: Shares, first: list[Any], second: list[Any], checks: dict[str, bool]) -> None:
-    """Check that public numbers are equal, and that totals and counts differ by at most Δ and cost at most the loss."""
+def _compare_integers(
+    shares: Shares, first: list[Any], second: list[Any], checks: dict[str, bool]
+) -> None:
+    """Check that public numbers are equal, and that totals and counts differ by at most Δ and cost
+    at most the loss.
+    """
     pairs = iter(zip(first, second, strict=True))
     for parts in shares:
         if parts[0].law == "choice":
@@ -216,7 +251,10 @@ def _compare_integers(shares: Shares, first: list[Any], second: list[Any], check
 
 
 def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
-    moves = [[abs(a - b) for a, b in zip(*columns, strict=True)] for columns in zip(mine, theirs, strict=True)]
+    moves = [
+        [abs(a - b) for a, b in zip(*columns, strict=True)]
+        for columns in zip(mine, theirs, strict=True)
+    ]
     if sum(map(sum, moves)) > part.sensitivity:
         return False
 
@@ -224,7 +262,8 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
         return math.floor(Fraction(total) / step + Fraction(1, 2))
 
     rounded = [
-        sum(abs(steps(a, step) - steps(b, step)) for a, b in zip(first, second, strict=True)) / scale
+        sum(abs(steps(a, step) - steps(b, step)) for a, b in zip(first, second, strict=True))
+        / scale
         for first, second, step, scale in zip(mine, theirs, part.steps, part.scales, strict=True)
     ]
     return sum(rounded, Fraction()) <= min(part.loss, part.epsilon)
@@ -233,7 +272,9 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
 def _choices_within(pairs: Iterator[tuple[Any, Any]], parts: list[Part]) -> bool:
     """Whether, for each choice, the counts of all groups move by one for each added or removed row."""
     most = parts[0].rows * (2 if parts[0].replaced else 1)
-    moved = [int(np.abs(np.subtract(mine, theirs)).sum()) for mine, theirs in islice(pairs, len(parts))]
+    moved = [
+        int(np.abs(np.subtract(mine, theirs)).sum()) for mine, theirs in islice(pairs, len(parts))
+    ]
     return max(moved) <= most
 
 
@@ -244,16 +285,27 @@ def _rows_of(engine: Any) -> Any:
         raise InvalidParameter("a replay copies the rows: it needs a study whose data DuckDB reads")
     with suppress(Exception):  # the engine's message may quote a row: no `__context__` may keep it
         table = relation().to_arrow_table()
-        plain = [pa.string() if pa.types.is_dictionary(column.type) else column.type for column in table.schema]
+        plain = [
+            pa.string() if pa.types.is_dictionary(column.type) else column.type
+            for column in table.schema
+        ]
         return table.cast(pa.schema(list(zip(table.schema.names, plain, strict=True))))
-    raise EngineFailed("the rows could not be copied for a replay: see whether memory and disk have room")
+    raise EngineFailed(
+        "the rows could not be copied for a replay: see whether memory and disk have room"
+    )
 
 
-def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[list[Any], list[tuple[int, int]]]:
+def _neighbors_of(
+    table: Any, policy: Policy, unit: Any, other: Any
+) -> tuple[list[Any], list[tuple[int, int]]]:
     """Tables, and the pairs of them that are neighbours."""
     without, is_present = _without(table, policy, unit)
-    replacements = _replacements(table, policy) + ([] if other is None else [_given_rows(other, table)])
-    neighbors = [pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements]
+    replacements = _replacements(table, policy) + (
+        [] if other is None else [_given_rows(other, table)]
+    )
+    neighbors = [
+        pa.concat_tables([without, _unit_rows(table, policy, unit, rows)]) for rows in replacements
+    ]
     if policy.neighbors == "add-remove":
         tables = [without, table, *neighbors]
         return tables, [(0, index) for index in range(1, len(tables))]
@@ -264,7 +316,10 @@ def _neighbors_of(table: Any, policy: Policy, unit: Any, other: Any) -> tuple[li
 def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
     """The table without the unit, and whether the table had it."""
     if policy.unit_column is None:
-        return pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]), unit < table.num_rows
+        return (
+            pa.concat_tables([table.slice(0, unit), table.slice(unit + 1)]),
+            unit < table.num_rows,
+        )
     column = table[policy.unit_column]
     try:
         same = pc.fill_null(pc.equal(column, pa.scalar(unit, column.type)), False)
@@ -286,31 +341,52 @@ def _unit_rows(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]
 
     columns = {}
     for name, kind in zip(table.schema.names, table.schema.types, strict=True):
-        values = [unit if name == policy.unit_column else fitting(row.get(name), kind) for row in rows]
+        values = [
+            unit if name == policy.unit_column else fitting(row.get(name), kind) for row in rows
+        ]
         columns[name] = pa.array(values, kind)
     return pa.table(columns, table.schema)
 
 
 def _given_rows(other: Any, table: Any) -> list[dict[str, Any]]:
-    rows = other.to_pylist() if hasattr(other, "to_pylist") else [other] if isinstance(other, dict) else other
+    rows = (
+        other.to_pylist()
+        if hasattr(other, "to_pylist")
+        else [other]
+        if isinstance(other, dict)
+        else other
+    )
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise InvalidParameter("other must be an Arrow table, a dict, or a list of dicts with the columns of the data")
+        raise InvalidParameter(
+            "other must be an Arrow table, a dict, or a list of dicts with the columns of the data"
+        )
     if unknown := {name for row in rows for name in row} - set(table.schema.names):
-        raise InvalidParameter(f"other has a column that the data does not have: {sorted(unknown)[0]}")
+        raise InvalidParameter(
+            f"other has a column that the data does not have: {sorted(unknown)[0]}"
+        )
     return rows
 
 
 def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
-    """Rows to replace those of the unit, built from the policy; a row without a value has it missing."""
+    """Rows to replace those of the unit, built from the policy; a row without a value has it
+    missing.
+    """
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
-    columns = {field.name: (policy.columns.get(field.name, Declared()), field.type) for field in table.schema}
-    lowest, highest = ({name: _value(*column, end) for name, column in columns.items()} for end in (0, -1))
+    columns = {
+        field.name: (policy.columns.get(field.name, Declared()), field.type)
+        for field in table.schema
+    }
+    lowest, highest = (
+        {name: _value(*column, end) for name, column in columns.items()} for end in (0, -1)
+    )
     wild = {name: _wild(kind) for name, (_, kind) in columns.items()}
     return [[lowest], [highest] * many, [{}], [wild]]
 
 
 def _value(declared: Declared, kind: Any, end: int) -> Any:
-    """The first key or the lower bound, or the last key or a value beyond the upper bound, in the column's type."""
+    """The first key or the lower bound, or the last key or a value beyond the upper bound, in the
+    column's type.
+    """
     if declared.keys:
         value = declared.keys[end]
     elif declared.bounds is not None:

@@ -2,18 +2,22 @@
 
     search_sensitivity(statistics.pstdev, (0, 1), 100, claimed="1/100")      finds 0.0995: it is about 1/√n
 
-Data sets at the ends of the domain come first (all alike, two values in every proportion, near the ends), then random
-ones. From the worst pairs the search climbs: it changes one value at a time and keeps the change if the distance does
-not shrink. Distances are L1 norms of f(x) − f(x′). An error or a NaN on one side only is an infinite distance. The
-search proves no sensitivity: it finds a lower bound.
+Data sets at the ends of the domain come first (all alike, two values in every proportion, near the
+ends), then random ones. From the worst pairs the search climbs: it changes one value at a time and
+keeps the change if the distance does not shrink. Distances are L1 norms of f(x) − f(x′). An error
+or a NaN on one side only is an infinite distance. The search proves no sensitivity: it finds a
+lower bound.
 
-A counterexample is conclusive. The worst pairs are evaluated again with the exact values as Fractions; if f returns
-integers or Fractions, the distance is exact. If f can only return floats, each of them may be off by
+A counterexample is conclusive. The worst pairs are evaluated again with the exact values as
+Fractions; if f returns integers or Fractions, the distance is exact. If f can only return floats,
+each of them may be off by
 
-    n·max(n·B, B², |f|)·u        B: the largest absolute value of the domain; u: 2⁻⁵³, or the rounding of f's floats
+    n·max(n·B, B², |f|)·u        B: the largest absolute value of the domain; u: 2⁻⁵³, or the
+                                 rounding of f's floats
 
-which covers sums, means and variances in any order; `tolerance` replaces it. A claim that lies between is not decided.
-A program that adds floats may move further than the function that it stands for [CSVW22]: that distance is `computed`.
+which covers sums, means and variances in any order; `tolerance` replaces it. A claim that lies
+between is not decided. A program that adds floats may move further than the function that it stands
+for [CSVW22]: that distance is `computed`.
 """
 
 from __future__ import annotations
@@ -52,10 +56,13 @@ class Search:
     """The tried pair of neighbours on which f differs most."""
 
     sensitivity: Fraction | float
-    """The distance of f between them, a lower bound on its sensitivity; `inf` if f fails on only one of them."""
+    """The distance of f between them, a lower bound on its sensitivity; `inf` if f fails on only
+    one of them.
+    """
     claimed: Fraction | None
     computed: Fraction | float
-    """The distance of what f returned for `x` and `x_neighbor`; without Fractions, it is the same."""
+    """The distance of what f returned for `x` and `x_neighbor`; without Fractions, it is the same.
+    """
     tolerance: Fraction
     """How far rounding of f may have moved the distance; 0 if f was evaluated exactly."""
     x: list[Any]
@@ -71,24 +78,40 @@ class Search:
     @property
     def undecided(self) -> bool:
         """Whether the rounding of f may be all that exceeds the claim."""
-        return self.claimed is not None and not self.broken and self.sensitivity + self.tolerance > self.claimed
+        return (
+            self.claimed is not None
+            and not self.broken
+            and self.sensitivity + self.tolerance > self.claimed
+        )
 
     def __repr__(self) -> str:
-        summary = f"f moves by {float(self.sensitivity):.6g} between neighbours ({self.tried:,} pairs tried)"
+        summary = (
+            f"f moves by {float(self.sensitivity):.6g} between neighbours ({self.tried:,} pairs"
+            " tried)"
+        )
         if self.claimed is None:
             return summary
         claim = f"{float(self.claimed):.6g}"
         if self.undecided:
             rounding = f"{float(self.tolerance):.1g}"
-            return f"{summary}, claimed {claim}: not decided at this precision, rounding is up to {rounding}"
+            return (
+                f"{summary}, claimed {claim}: not decided at this precision, rounding is up to"
+                f" {rounding}"
+            )
         if not self.broken:
             return f"{summary}, claimed {claim}: not broken"
-        times = f"{float(self.sensitivity / self.claimed):.4g} times the claim" if self.sensitivity != math.inf else ""
+        times = (
+            f"{float(self.sensitivity / self.claimed):.4g} times the claim"
+            if self.sensitivity != math.inf
+            else ""
+        )
         return f"{summary}: the claim, {claim}, is BROKEN {times}".rstrip()
 
 
 class _Pair(NamedTuple):
-    """A data set, and the position at which its neighbour has another value or no value; values by their indices."""
+    """A data set, and the position at which its neighbour has another value or no value; values by
+    their indices.
+    """
 
     x: list[int]
     position: int
@@ -121,7 +144,9 @@ class _Pool(NamedTuple):
 class _Seeker:
     """A search for distant pairs, and the worst pairs tried so far."""
 
-    def __init__(self, f: Callable[[list[Any]], Any], pool: _Pool, size: int, replaced: bool, tries: int) -> None:
+    def __init__(
+        self, f: Callable[[list[Any]], Any], pool: _Pool, size: int, replaced: bool, tries: int
+    ) -> None:
         self.f, self.pool, self.size, self.replaced, self.tries = f, pool, size, replaced, tries
         self.indices = range(len(pool.values))
         self.tried = 0
@@ -131,7 +156,11 @@ class _Seeker:
         """Data sets of one or two values, in every proportion, and some random ones."""
         step = max(1, self.size // _PREFIXES)
         middle, last = self.size // 2, self.size - 1
-        counts = list(dict.fromkeys([0, min(middle, last), min(middle + 1, last), last, *range(0, self.size, step)]))
+        counts = list(
+            dict.fromkeys(
+                [0, min(middle, last), min(middle + 1, last), last, *range(0, self.size, step)]
+            )
+        )
         for (first, second), count in product(permutations(self.indices[:4], 2), counts):
             if self.tried >= self.tries // 2:
                 break
@@ -140,7 +169,9 @@ class _Seeker:
             yield [self._value() for _ in range(self.size)]
 
     def look_around(self, x: list[int]) -> None:
-        """Try all neighbours of a data set that differ at its ends, or in one of its distinct values."""
+        """Try all neighbours of a data set that differ at its ends, or in one of its distinct
+        values.
+        """
         positions = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
         others = [(value,) for value in self.indices] if self.replaced else [()]
         numbers = self._numbers(x)
@@ -150,7 +181,9 @@ class _Seeker:
             self.worst = sorted(self.worst, key=itemgetter(0), reverse=True)[:_WORST]
 
     def climb(self) -> None:
-        """Change one value on both sides of the worst pairs, and keep the change unless the distance shrinks."""
+        """Change one value on both sides of the worst pairs, and keep the change unless the
+        distance shrinks.
+        """
         while self.tried < self.tries:
             index = below(len(self.worst), keystream())
             distance, pair = self.worst[index]
@@ -172,14 +205,19 @@ class _Seeker:
         return [self.pool.values[index] for index in x]
 
     def _judge(self, pair: _Pair, tolerance: Fraction | None) -> _Distance:
-        """The distance of one pair: exact if f allows it, otherwise with the rounding of its floats."""
+        """The distance of one pair: exact if f allows it, otherwise with the rounding of its
+        floats.
+        """
         results = [self._result(self.values(x)) for x in (pair.x, pair.other())]
         computed, exactly = _apart(*map(_fractions, results)), Fraction(0)
         if computed >= _INFINITE or all(map(_is_exact, results)):
             return _Distance(computed, exactly, computed)
         error = sum(map(self._rounding, results), exactly) if tolerance is None else tolerance
         if self.pool.exact is not None:
-            exact = [self._result([self.pool.exact[index] for index in x]) for x in (pair.x, pair.other())]
+            exact = [
+                self._result([self.pool.exact[index] for index in x])
+                for x in (pair.x, pair.other())
+            ]
             distance = _apart(*map(_fractions, exact))
             # if they are further apart than by rounding, f means something else by fractions
             if all(map(_is_exact, exact)) and abs(distance - computed) <= error:
@@ -213,7 +251,9 @@ class _Seeker:
 
 
 def _apart(first: list[Fraction] | None, second: list[Fraction] | None) -> Fraction:
-    """‖first − second‖₁; infinite if only one of them is numbers, or if they have different lengths."""
+    """‖first − second‖₁; infinite if only one of them is numbers, or if they have different
+    lengths.
+    """
     if first is None and second is None:
         return Fraction(0)
     if first is None or second is None or len(first) != len(second):
@@ -258,17 +298,25 @@ def _pool(domain: Any) -> _Pool:
     listed = list(listed) if isinstance(listed, list | tuple | range) else None
     if listed is None or len(listed) < 2:
         got = quote(domain) if listed is None else f"a list of {len(listed)}"
-        raise InvalidParameter(f"domain must be a pair of numbers (lower, upper), or two or more values, got {got}")
-    if len(listed) == 2 and all(isinstance(end, Real | Decimal) and not isinstance(end, bool) for end in listed):
+        raise InvalidParameter(
+            f"domain must be a pair of numbers (lower, upper), or two or more values, got {got}"
+        )
+    if len(listed) == 2 and all(
+        isinstance(end, Real | Decimal) and not isinstance(end, bool) for end in listed
+    ):
         return _of_interval(listed)
     if len(listed) > _MOST_POOL:
         if len({type(item) for item in listed}) > 3:
-            raise InvalidParameter("domain must be a pair of numbers (lower, upper), or values of one kind")
+            raise InvalidParameter(
+                "domain must be a pair of numbers (lower, upper), or values of one kind"
+            )
         step = len(listed) / (_MOST_POOL - 1)
         between = [listed[int(index * step)] for index in range(1, _MOST_POOL - 1)]
         listed = [listed[0], listed[-1], *between]
     values = [*listed[:1], *listed[-1:], *listed[1:-1]] if len(listed) <= _MOST_POOL else listed
-    numbers = _fractions(values) if all(isinstance(value, Real | Decimal) for value in values) else None
+    numbers = (
+        _fractions(values) if all(isinstance(value, Real | Decimal) for value in values) else None
+    )
     return _Pool(values, numbers)
 
 
@@ -279,7 +327,9 @@ def _of_interval(ends: list[Any]) -> _Pool:
         kind = float
     elif all(isinstance(end, int) for end in ends):
         kind = math.floor
-    lower, upper, *between = (kind(low + (high - low) * Fraction(quarter, 4)) for quarter in (0, 4, 2, 1, 3))
+    lower, upper, *between = (
+        kind(low + (high - low) * Fraction(quarter, 4)) for quarter in (0, 4, 2, 1, 3)
+    )
     near = [math.nextafter(lower, upper), math.nextafter(upper, lower)] if kind is float else []
     zero = [kind(Fraction(0))] if low < 0 < high else []
     values = list(dict.fromkeys([lower, upper, *between, *near, *zero]))
@@ -304,7 +354,8 @@ def search_sensitivity(
     f : callable
         A function of a list of values that returns a number or several.
     domain : pair or list
-        Two numbers (lower, upper), whose type the values have, or a list of values, such as ["A", "B"].
+        Two numbers (lower, upper), whose type the values have, or a list of values, such as ["A",
+        "B"].
     n : int
         The number of values. Under add-remove, one neighbour has n values and the other has n − 1.
     neighbors : "change-one" or "add-remove"
@@ -312,15 +363,17 @@ def search_sensitivity(
     claimed : number or text, optional
         The sensitivity that you claim.
     tolerance : number or text, optional
-        How far rounding of f may move a distance. By default n·max(n·B, B², |f|)·2⁻⁵³ for each float that f returns,
-        where B is the largest absolute value of the domain, and 0 if f can be evaluated with Fractions.
+        How far rounding of f may move a distance. By default n·max(n·B, B², |f|)·2⁻⁵³ for each
+        float that f returns, where B is the largest absolute value of the domain, and 0 if f can be
+        evaluated with Fractions.
     tries : int
         The number of pairs to try.
 
     Returns
     -------
     Search
-        The worst pair, its distance, and whether the claim is `broken`, or `undecided` because of rounding.
+        The worst pair, its distance, and whether the claim is `broken`, or `undecided` because of
+        rounding.
 
     Examples
     --------

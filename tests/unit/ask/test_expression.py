@@ -32,7 +32,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.normal import canonical, decimal, normal
 from discreet.errors import QueryRefused
 
-NEW_YEAR = datetime(2020, 1, 1)  # noqa: DTZ001 - dates of the row language have no zone
+NEW_YEAR = datetime(2020, 1, 1)  # noqa: DTZ001
 AGE, NAME = Column("age", "number"), Column("name", "text")
 DAY, SMOKER, OTHER = Column("day", "date"), Column("smoker", "truth"), Column("other", "truth")
 
@@ -72,7 +72,10 @@ def test_every_expression_has_a_kind(expression: Expression, kind: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        (Arithmetic("+", AGE, NAME), r"\+ needs a number, got a text; CAST\(… AS DOUBLE\) makes one"),
+        (
+            Arithmetic("+", AGE, NAME),
+            r"\+ needs a number, got a text; CAST\(… AS DOUBLE\) makes one",
+        ),
         (Comparison("=", AGE, NAME), "= needs values of one kind, got a number and a text"),
         (Every((OLD, AGE)), "AND needs a condition, got a number"),
         (Negation(NAME), "NOT needs a condition"),
@@ -88,7 +91,10 @@ def test_every_expression_has_a_kind(expression: Expression, kind: str) -> None:
         (Function("abs", (AGE, AGE)), "ABS needs one argument, got 2"),
         (Function("least", ()), "LEAST needs at least one"),
         (Function("lower", (AGE,)), "LOWER needs a text"),
-        (Function("substring", (NAME, number(0), number(1))), "SUBSTRING needs a text and whole numbers"),
+        (
+            Function("substring", (NAME, number(0), number(1))),
+            "SUBSTRING needs a text and whole numbers",
+        ),
         (Function("substring", (NAME, AGE, number(1))), "SUBSTRING needs a text and whole numbers"),
         (Part("year", NAME), "YEAR needs a date"),
         (Truncated("year", AGE), "DATE_TRUNC needs a date"),
@@ -97,7 +103,9 @@ def test_every_expression_has_a_kind(expression: Expression, kind: str) -> None:
         (Constant(Fraction(1), "text"), "1 is a number, not a text"),
     ],
 )
-def test_an_expression_without_a_kind_is_refused_with_what_works(expression: Expression, message: str) -> None:
+def test_an_expression_without_a_kind_is_refused_with_what_works(
+    expression: Expression, message: str
+) -> None:
     with pytest.raises(QueryRefused, match=message) as refusal:
         kind_of(expression)
     assert str(refusal.value).endswith("Nothing was spent.")
@@ -125,7 +133,10 @@ def test_deep_and_long_expressions_are_refused_without_recursion() -> None:
         (Every((SMOKER, SMOKER)), SMOKER),
         (Every((SMOKER, Constant(True, "truth"))), SMOKER),
         (Some((SMOKER, Constant(True, "truth"))), Constant(True, "truth")),
-        (Negation(Every((SMOKER, OLD))), Some((Comparison("<", AGE, number(65)), Negation(SMOKER)))),
+        (
+            Negation(Every((SMOKER, OLD))),
+            Some((Comparison("<", AGE, number(65)), Negation(SMOKER))),
+        ),
         (
             Membership(AGE, (number(2), number(1), number(2))),
             Membership(AGE, (number(1), number("2"))),
@@ -154,7 +165,12 @@ def test_different_expressions_have_different_texts() -> None:
             Comparison("<", AGE, Column("1", "number")),
             Comparison("=", NAME, Constant("1", "text")),
             Comparison("=", NAME, Constant("a' OR 'b", "text")),
-            Some((Comparison("=", NAME, Constant("a", "text")), Comparison("=", NAME, Constant("b", "text")))),
+            Some(
+                (
+                    Comparison("=", NAME, Constant("a", "text")),
+                    Comparison("=", NAME, Constant("b", "text")),
+                )
+            ),
             Comparison("=", Column('na"me', "text"), Constant("1", "text")),
             Arithmetic("-", AGE, number(1)),
             Arithmetic("-", number(1), AGE),
@@ -175,7 +191,9 @@ def test_different_expressions_have_different_texts() -> None:
 
 
 CONDITIONS = st.recursive(
-    st.sampled_from([SMOKER, OTHER, OLD, Missing(AGE), Constant(True, "truth"), Constant(False, "truth")]),
+    st.sampled_from(
+        [SMOKER, OTHER, OLD, Missing(AGE), Constant(True, "truth"), Constant(False, "truth")]
+    ),
     lambda inner: st.one_of(
         st.builds(Negation, inner),
         st.lists(inner, min_size=1, max_size=3).map(lambda parts: Every(tuple(parts))),
@@ -189,7 +207,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-def value(expression: Expression, row: dict[str, bool | None]) -> bool | None:  # noqa: PLR0911 - one for each class
+def value(expression: Expression, row: dict[str, bool | None]) -> bool | None:  # noqa: PLR0911
     """Three-valued logic, as SQL has it."""
     match expression:
         case Column(name, _):

@@ -1,4 +1,6 @@
-"""Policies: read from TOML or made in Python, each error one sentence that names the key and what to write."""
+"""Policies: read from TOML or made in Python, each error one sentence that names the key and what
+to write.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,12 @@ def study(tmp_path: Path) -> Path:
 def test_the_file_of_the_guide_loads_as_it_is(study: Path) -> None:
     policy = Policy.load(study)
     assert policy.source == str(study.parent / "visits.parquet")
-    assert (policy.unit, policy.unit_column, policy.max_rows, policy.max_groups) == ("patient", "patient", 4, None)
+    assert (policy.unit, policy.unit_column, policy.max_rows, policy.max_groups) == (
+        "patient",
+        "patient",
+        4,
+        None,
+    )
     assert (policy.neighbors, policy.epsilon, policy.delta) == ("change-one", 1, None)
     assert list(policy.columns["county"].keys) == ["Suffolk", "Kings, NY"]
     assert policy.columns["age"].bounds == (0, 120)
@@ -58,12 +65,21 @@ def test_a_policy_reads_back_from_its_own_text(study: Path, tmp_path: Path) -> N
     again.write_text(policy.to_toml())
     assert Policy.load(again) == policy
     rich = Policy(
-        source="x.csv", delta="1e-6", epsilon="1/3", version="é\x7f\n", neighbors="add-remove", columns=COLUMNS
+        source="x.csv",
+        delta="1e-6",
+        epsilon="1/3",
+        version="é\x7f\n",
+        neighbors="add-remove",
+        columns=COLUMNS,
     )
     again.write_text(rich.to_toml())
     loaded = Policy.load(again)
     assert loaded.columns == rich.columns
-    assert (loaded.epsilon, loaded.delta, loaded.version) == (Fraction(1, 3), Fraction(1, 10**6), "é\x7f\n")
+    assert (loaded.epsilon, loaded.delta, loaded.version) == (
+        Fraction(1, 3),
+        Fraction(1, 10**6),
+        "é\x7f\n",
+    )
 
 
 def test_only_a_named_source_can_be_written() -> None:
@@ -74,7 +90,9 @@ def test_only_a_named_source_can_be_written() -> None:
 def test_keys_come_from_a_table_of_a_database(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "public.db")) as opened:
         opened.execute('CREATE TABLE "the places" (code INTEGER, county TEXT)')
-        opened.executemany('INSERT INTO "the places" VALUES (?, ?)', [(1, "Suffolk"), (2, 'Kings" NY'), (3, None)])
+        opened.executemany(
+            'INSERT INTO "the places" VALUES (?, ?)', [(1, "Suffolk"), (2, 'Kings" NY'), (3, None)]
+        )
         opened.execute("CREATE TABLE months (month INTEGER)")
         opened.execute("INSERT INTO months VALUES (1), (2)")
         opened.commit()
@@ -83,7 +101,11 @@ def test_keys_come_from_a_table_of_a_database(tmp_path: Path) -> None:
     def keys(written: str) -> object:
         return tuple(Declared(keys=written, name="county", folder=tmp_path).keys)
 
-    assert keys("public.db#the places.county") == keys("public.db#the places") == ("Suffolk", 'Kings" NY')
+    assert (
+        keys("public.db#the places.county")
+        == keys("public.db#the places")
+        == ("Suffolk", 'Kings" NY')
+    )
     assert keys("public.db#the places.code") == ("1", "2", "3")
     assert keys("public.db#months") == ("1", "2")
     for written, message in {
@@ -117,7 +139,9 @@ def test_a_list_of_files_is_read_once_and_written_again(study: Path) -> None:
     assert [policy.source for policy in policies] == [("2023.parquet", "2024.parquet")] * 2
 
 
-@pytest.mark.parametrize("listed", [[], (), [7319.5], ["a.csv", 7319], [["a.csv"]], [{"age": 7319}]])
+@pytest.mark.parametrize(
+    "listed", [[], (), [7319.5], ["a.csv", 7319], [["a.csv"]], [{"age": 7319}]]
+)
 def test_a_list_of_anything_but_files_is_refused_and_not_shown(listed: object) -> None:
     with pytest.raises(InvalidParameter, match="source: a list must name files, as in") as refused:
         Policy(source=listed, epsilon=1, columns=COLUMNS)
@@ -131,7 +155,9 @@ def test_what_is_no_file_is_in_no_list(odd: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
+@pytest.mark.parametrize(
+    "source", ["https://x/y.parquet", "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"]
+)
 def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
     study.write_text(STUDY.replace("visits.parquet", source))
     assert Policy.load(study).source == source
@@ -143,7 +169,10 @@ def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
         ({"source": None}, "source: it must be a path"),
         ({"source": " "}, "source: it must be a text"),
         ({"unit": 3}, "unit: it must be a text"),
-        ({"max_rows": None}, "max_rows: it must say how many rows of one patient may count; write max_rows=1"),
+        (
+            {"max_rows": None},
+            "max_rows: it must say how many rows of one patient may count; write max_rows=1",
+        ),
         ({"max_rows": 0}, "max_rows: max_rows must be a whole number"),
         ({"max_rows": True}, "max_rows: max_rows must be a whole number"),
         ({"unit": "row"}, "max_rows: each row is a unit"),
@@ -151,19 +180,41 @@ def test_addresses_and_selects_are_no_paths(study: Path, source: str) -> None:
         ({"neighbors": "bounded"}, "neighbors: neighbors must be 'change-one' or 'add-remove'"),
         *[
             ({"epsilon": bad}, "epsilon: epsilon must")
-            for bad in (0, -1, True, math.nan, math.inf, "0.1x", "1e400", "5e-324", "9" * 5000, None)
+            for bad in (
+                0,
+                -1,
+                True,
+                math.nan,
+                math.inf,
+                "0.1x",
+                "1e400",
+                "5e-324",
+                "9" * 5000,
+                None,
+            )
         ],
         ({"delta": 1}, "delta: delta must lie strictly between 0 and 1"),
         ({"version": 3}, "version: it must be a text"),
         ({"columns": {}}, "columns: it must name at least one column"),
         ({"columns": [1]}, "columns: it must name at least one column"),
-        ({"columns": {"age": 3}}, r"columns.age: write columns=\{\"age\": \{\"bounds\": \(0, 120\)\}\}, got 3"),
+        (
+            {"columns": {"age": 3}},
+            r"columns.age: write columns=\{\"age\": \{\"bounds\": \(0, 120\)\}\}, got 3",
+        ),
         ({"columns": {"patient": {"bounds": [0, 1]}}}, "columns.patient: the column of the unit"),
         ({"columns": {"": {}}}, "columns: a name must be a text"),
     ],
 )
-def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(change: dict[str, object], message: str) -> None:
-    options: dict[str, object] = {"source": "x", "unit": "patient", "max_rows": 4, "epsilon": 1, "columns": COLUMNS}
+def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(
+    change: dict[str, object], message: str
+) -> None:
+    options: dict[str, object] = {
+        "source": "x",
+        "unit": "patient",
+        "max_rows": 4,
+        "epsilon": 1,
+        "columns": COLUMNS,
+    }
     with pytest.raises(InvalidParameter, match=f"^{message}"):
         Policy(**{**options, **change})  # type: ignore[arg-type]
 
@@ -203,7 +254,9 @@ def test_a_policy_that_cannot_be_kept_is_refused_by_its_key(change: dict[str, ob
         ({"other": 3, "keys": ["a"]}, "other: it must be a label"),
     ],
 )
-def test_a_column_that_contradicts_itself_is_refused_by_its_key(options: dict[str, object], message: str) -> None:
+def test_a_column_that_contradicts_itself_is_refused_by_its_key(
+    options: dict[str, object], message: str
+) -> None:
     with pytest.raises(InvalidParameter) as refusal:
         Policy(source="x", epsilon=1, columns={"age": options})
     assert str(refusal.value).startswith(f"columns.age.{message}")
@@ -214,11 +267,17 @@ def test_a_column_that_contradicts_itself_is_refused_by_its_key(options: dict[st
     [
         ("epsilon = 1", "study.toml: source is missing; write source = "),
         ('source = "x"\n[columns]', "study.toml: epsilon is missing"),
-        (STUDY.replace("epsilon", "epsilom"), "study.toml: epsilom is not a key of a policy; did you mean epsilon?"),
+        (
+            STUDY.replace("epsilon", "epsilom"),
+            "study.toml: epsilom is not a key of a policy; did you mean epsilon?",
+        ),
         (STUDY + "\nage = {}", "study.toml: the file must be TOML"),
         ("= 3", "study.toml: the file must be TOML"),
         ("[" * 5000, "study.toml: the file must be TOML"),
-        (STUDY.replace("[0, 120]", "[0, nan]"), "study.toml: columns.age.bounds: upper must be a finite number"),
+        (
+            STUDY.replace("[0, 120]", "[0, nan]"),
+            "study.toml: columns.age.bounds: upper must be a finite number",
+        ),
         (STUDY.replace('"1" ', "inf"), "study.toml: epsilon: epsilon must be"),
     ],
 )
@@ -231,7 +290,9 @@ def test_an_error_names_the_file_and_the_key(study: Path, text: str, message: st
 
 
 def test_a_missing_file_says_what_writes_one(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match=r"none\.toml: there is no such file; `discreet init` writes one"):
+    with pytest.raises(
+        InvalidParameter, match=r"none\.toml: there is no such file; `discreet init` writes one"
+    ):
         Policy.load(tmp_path / "none.toml")
     with pytest.raises(InvalidParameter, match="must be a plain file"):
         Policy.load(tmp_path)
@@ -248,7 +309,9 @@ def test_a_missing_file_says_what_writes_one(tmp_path: Path) -> None:
         ("k.txt", 'A, "quoted"\nB', "k.txt", ('A, "quoted"', "B")),
     ],
 )
-def test_a_public_file_gives_keys(tmp_path: Path, name: str, content: str, written: str, keys: tuple[str, ...]) -> None:
+def test_a_public_file_gives_keys(
+    tmp_path: Path, name: str, content: str, written: str, keys: tuple[str, ...]
+) -> None:
     (tmp_path / name).write_text(content)
     declared = Declared(keys=written, name="county", folder=tmp_path)
     assert tuple(declared.keys) == keys
@@ -267,16 +330,24 @@ def test_a_public_file_gives_keys(tmp_path: Path, name: str, content: str, writt
         ('"A\n', "k.csv", "must be UTF-8 text that can be read"),
     ],
 )
-def test_a_file_without_keys_is_refused(tmp_path: Path, content: str, written: str, message: str) -> None:
+def test_a_file_without_keys_is_refused(
+    tmp_path: Path, content: str, written: str, message: str
+) -> None:
     (tmp_path / "k.csv").write_text(content)
     with pytest.raises(InvalidParameter, match=message):
         Declared(keys=written, name="county", folder=tmp_path)
 
 
 def test_parquet_gives_keys(tmp_path: Path) -> None:
-    parquet.write_table(pa.table({"county": ["A", None, "B"], "n": [1, 2, 3]}), tmp_path / "k.parquet")
+    parquet.write_table(
+        pa.table({"county": ["A", None, "B"], "n": [1, 2, 3]}), tmp_path / "k.parquet"
+    )
     assert list(Declared(keys="k.parquet", name="county", folder=tmp_path).keys) == ["A", "B"]
-    assert list(Declared(keys="k.parquet#n", name="county", folder=tmp_path).keys) == ["1", "2", "3"]
+    assert list(Declared(keys="k.parquet#n", name="county", folder=tmp_path).keys) == [
+        "1",
+        "2",
+        "3",
+    ]
     with pytest.raises(InvalidParameter, match=r'"k\.parquet#county"'):
         Declared(keys="k.parquet", name="x", folder=tmp_path)
     (tmp_path / "bad.parquet").write_text("no")
@@ -299,9 +370,18 @@ def test_a_policy_of_many_keys_prints_in_a_line(tmp_path: Path) -> None:
             {"agee": {}},
             "columns.agee: the data has no such column; did you mean age?",
         ),
-        ({"age": {"bounds": [date(2020, 1, 1), date(2021, 1, 1)]}}, "columns.age.bounds: they must be of the column's"),
-        ({"name": {"bounds": [0, 1], "keys": ["a"]}}, "columns.name.keys: a key must be a finite number"),
-        ({"name": {"bounds": [0, 1], "keys": "discover"}}, "columns.name.keys: only texts and whole numbers"),
+        (
+            {"age": {"bounds": [date(2020, 1, 1), date(2021, 1, 1)]}},
+            "columns.age.bounds: they must be of the column's",
+        ),
+        (
+            {"name": {"bounds": [0, 1], "keys": ["a"]}},
+            "columns.name.keys: a key must be a finite number",
+        ),
+        (
+            {"name": {"bounds": [0, 1], "keys": "discover"}},
+            "columns.name.keys: only texts and whole numbers",
+        ),
         ({"name": {"bins": [0, 1], "missing": "none"}}, "columns.name.missing"),
         ({"age": {"keys": ["a"]}}, "columns.age.keys: a key must be a finite number"),
         ({"age": {"missing": "none"}}, "columns.age.missing"),
@@ -313,4 +393,6 @@ def test_a_policy_must_fit_its_data(columns: dict[str, object], message: str) ->
         check_schema(Policy(source="x", epsilon=1, columns=columns), SCHEMA)
     assert str(refusal.value).startswith(message)
     with pytest.raises(InvalidParameter, match="unit: the data has no column 'who'"):
-        check_schema(Policy(source="x", unit="who", max_rows=1, epsilon=1, columns={"age": {}}), SCHEMA)
+        check_schema(
+            Policy(source="x", unit="who", max_rows=1, epsilon=1, columns={"age": {}}), SCHEMA
+        )

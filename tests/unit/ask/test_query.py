@@ -44,7 +44,14 @@ def test_a_quantile_of_several_shares_releases_a_number_for_each() -> None:
 )
 def test_what_the_policy_says_is_in_the_text(change: dict[str, object]) -> None:
     text = "SELECT county, sum(age) FROM t GROUP BY county"
-    other = Policy(source="x", table="t", unit="patient", max_rows=4, epsilon=1, columns={**POLICY.columns, **change})
+    other = Policy(
+        source="x",
+        table="t",
+        unit="patient",
+        max_rows=4,
+        epsilon=1,
+        columns={**POLICY.columns, **change},
+    )
     assert canonical(parse(text, other, SCHEMA)) != one_text(text)
 
 
@@ -62,7 +69,9 @@ def test_truths_and_numbers_are_different_keys() -> None:
 
     def text(keys: tuple[object, ...]) -> str:
         group = Group("g1", Column("x", "number"), keys)
-        return canonical(Query(aggregates=(("a1", Count()),), outputs=(("n", Named("a1")),), groups=(group,)))
+        return canonical(
+            Query(aggregates=(("a1", Count()),), outputs=(("n", Named("a1")),), groups=(group,))
+        )
 
     assert text((False, True)) != text((0, 1))
 

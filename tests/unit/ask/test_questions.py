@@ -60,9 +60,13 @@ def test_a_question_is_the_same_query_as_its_sql(question: Question, call: str) 
 
 
 def test_several_questions_and_groups_are_one_query() -> None:
-    python = asked(by=["bin(age, 0, 18, 65) AS band", "sex"], ask={"n": Count(), "q": Quantile("age", [0.25, 0.75])})
+    python = asked(
+        by=["bin(age, 0, 18, 65) AS band", "sex"],
+        ask={"n": Count(), "q": Quantile("age", [0.25, 0.75])},
+    )
     sql = query(
-        "SELECT bin(age, 0, 18, 65) AS band, sex, count(*) AS n, quantile(age, [0.25, 0.75]) AS q FROM t GROUP BY 1, 2"
+        "SELECT bin(age, 0, 18, 65) AS band, sex, count(*) AS n, quantile(age, [0.25, 0.75]) AS q"
+        " FROM t GROUP BY 1, 2"
     )
     assert python == sql
 
@@ -100,7 +104,9 @@ def test_a_histogram_is_the_same_query_as_its_sql() -> None:
         ({"ask": {"x": Count()}, "where": [" "]}, "an expression must be a text"),
     ],
 )
-def test_a_question_outside_of_the_language_is_refused(options: dict[str, object], message: str | None) -> None:
+def test_a_question_outside_of_the_language_is_refused(
+    options: dict[str, object], message: str | None
+) -> None:
     if message is None:
         assert asked(**options).where is None
         return

@@ -23,7 +23,10 @@ DATE = ColumnType("date", False, "DATE")
         ({"type": 3}, "type: it must be"),
         ({"format": "%d/%m/%Y"}, "format: only dates have a format"),
         ({"type": "date", "format": "%d/%m/%y"}, "format: a format must be made of"),
-        ({"type": "date", "format": "%d/%m"}, "format: a format must name year, month and day once"),
+        (
+            {"type": "date", "format": "%d/%m"},
+            "format: a format must name year, month and day once",
+        ),
         ({"type": "date", "format": "%d/%d/%m/%Y"}, "format: a format must name"),
         ({"type": "date", "format": "%m/%b/%d/%Y"}, "format: a format must name"),
         ({"type": "date", "format": "%d/%m/%Y %M"}, "format: a format must name"),
@@ -47,11 +50,20 @@ DATE = ColumnType("date", False, "DATE")
         ({"map": {"a": 1}}, "map: a text must have"),
         ({"map": {"a": "x" * 1001}}, "map: a text must have"),
         ({"map": "none.csv"}, "map: the file 'none.csv' must exist beside the policy"),
-        ({"map": {"A": "x", "a": "y"}, "casefold": True}, "map: 'a' must have one replacement, got two"),
+        (
+            {"map": {"A": "x", "a": "y"}, "casefold": True},
+            "map: 'a' must have one replacement, got two",
+        ),
         ({"keys": ["A", "a"], "casefold": True}, "'A' and 'a' are equal after trim and casefold"),
         ({"keys": ["a", "a "], "trim": True}, "are equal after trim and casefold"),
-        ({"map": {"x": "HEART"}, "keys": ["Heart"], "casefold": True}, "'Heart' and 'HEART' are equal"),
-        ({"keys": [f"K{n}" for n in range(1_001)], "casefold": True}, "may change 1,000 texts, got 1,001"),
+        (
+            {"map": {"x": "HEART"}, "keys": ["Heart"], "casefold": True},
+            "'Heart' and 'HEART' are equal",
+        ),
+        (
+            {"keys": [f"K{n}" for n in range(1_001)], "casefold": True},
+            "may change 1,000 texts, got 1,001",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_its_key(options, message):
@@ -73,11 +85,19 @@ def test_a_format_that_is_meant_is_taken():
         ({"type": "text"}, INTEGER, "type: the column is a number"),
         ({"type": "date", "format": "%d/%m/%Y"}, DATE, "format: it says how text is read"),
         ({"type": "number", "decimal": ","}, NUMBER, "decimal: it says how text is read"),
-        ({"type": "date", "bounds": (0, 1)}, CELL, "bounds: they must be of the column's kind, date"),
+        (
+            {"type": "date", "bounds": (0, 1)},
+            CELL,
+            "bounds: they must be of the column's kind, date",
+        ),
         ({"trim": True}, NUMBER, "trim: it says how text is read"),
         ({"missing_values": ["9"]}, INTEGER, "missing_values: it says how text is read"),
         ({"map": {"a": "b"}}, DATE, "map: it says how text is read"),
-        ({"type": "number", "keys": "discover"}, CELL, "only texts and whole numbers can be discovered"),
+        (
+            {"type": "number", "keys": "discover"},
+            CELL,
+            "only texts and whole numbers can be discovered",
+        ),
         ({"type": "number", "keys": ["a"]}, CELL, "keys: "),
     ],
 )
@@ -132,7 +152,12 @@ def test_a_table_is_called_as_its_file_or_table_is(source, table):
     assert Policy(source=source, table="t", epsilon=1, columns={"x": {}}).table == "t"
 
 
-WARD = {"keys": ["Cardiology", "Gériatrie"], "trim": True, "casefold": True, "missing_values": ["N/A"]}
+WARD = {
+    "keys": ["Cardiology", "Gériatrie"],
+    "trim": True,
+    "casefold": True,
+    "missing_values": ["N/A"],
+}
 
 
 def test_a_map_may_be_a_public_file(tmp_path):
@@ -150,7 +175,10 @@ def test_a_map_may_be_a_public_file(tmp_path):
 
 
 def test_a_policy_is_written_and_read_again_with_its_reading(tmp_path):
-    columns = {"ward": {**WARD, "map": {'C"ARD': "Cardiology"}}, "x": {"type": "number", "missing_values": ["9", ""]}}
+    columns = {
+        "ward": {**WARD, "map": {'C"ARD': "Cardiology"}},
+        "x": {"type": "number", "missing_values": ["9", ""]},
+    }
     policy = Policy(source="visits.csv", epsilon=1, encoding="latin-1", columns=columns)
     (tmp_path / "study.toml").write_text(policy.to_toml(), "utf-8")
     again = Policy.load(tmp_path / "study.toml")
@@ -163,22 +191,38 @@ def test_every_way_to_read_is_a_question_of_its_own():
         {}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}, {"missing_values": ["a"]},
         {"missing_values": ["a", "b"]}, {"missing_values": ["a', 'b"]}, {"map": {"a": "b"}}, {"map": {"a": "c"}},
     ]  # fmt: skip
-    policies = [Policy(source="t.csv", epsilon=1, columns={"x": {"type": "text", **way}}) for way in ways]
+    policies = [
+        Policy(source="t.csv", epsilon=1, columns={"x": {"type": "text", **way}}) for way in ways
+    ]
     texts = {canonical(parse("SELECT count(x) FROM t", policy, {"x": CELL})) for policy in policies}
     assert len(texts) == len(ways)
     assert text(column_under("x", Declared(type="text", trim=False), CELL)) == '"x"'
 
 
 def test_a_literal_beside_a_column_is_read_as_a_cell_is():
-    policy = Policy(source="t.csv", epsilon=1, columns={"ward": {**WARD, "map": {"CARD": "Cardiology"}}})
+    policy = Policy(
+        source="t.csv", epsilon=1, columns={"ward": {**WARD, "map": {"CARD": "Cardiology"}}}
+    )
 
     def condition(words: str) -> str:
         return canonical(parse(f"SELECT count(*) FROM t WHERE {words}", policy, {"ward": CELL}))  # noqa: S608
 
-    same = ["ward = 'Cardiology'", "'CARDIOLOGY ' = ward", "ward IN ('card', ' cardiology')", "NOT ward <> 'CARD'"]
+    same = [
+        "ward = 'Cardiology'",
+        "'CARDIOLOGY ' = ward",
+        "ward IN ('card', ' cardiology')",
+        "NOT ward <> 'CARD'",
+    ]
     assert len(set(map(condition, same))) == 1
-    assert condition("ward = 'GÉRIATRIE'") == condition("ward = 'Gériatrie'") != condition("ward = 'Geriatrie'")
-    with pytest.raises(QueryRefused, match=r"'n/a' is a missing value of ward; write ward IS NULL\. Nothing was spent"):
+    assert (
+        condition("ward = 'GÉRIATRIE'")
+        == condition("ward = 'Gériatrie'")
+        != condition("ward = 'Geriatrie'")
+    )
+    with pytest.raises(
+        QueryRefused,
+        match=r"'n/a' is a missing value of ward; write ward IS NULL\. Nothing was spent",
+    ):
         condition("ward = 'n/a'")
 
 
@@ -186,4 +230,6 @@ def test_capitals_have_one_small_letter_each_and_stay_as_they_are():
     """A table that changed would read old ledgers anew: it is what Unicode promises to keep."""
     assert len(CAPITALS) == len(SMALL) == 299
     assert all(small == small.lower() and len(small) == 1 for small in SMALL)
-    assert cleaned("ÀÉÎÕÜ ŁŽŐ ΣΆ ЖЁ İ ẞ Ⅷ Ａ", trim=False, casefold=True) == "àéîõü łžő σά жё İ ẞ Ⅷ Ａ"
+    assert (
+        cleaned("ÀÉÎÕÜ ŁŽŐ ΣΆ ЖЁ İ ẞ Ⅷ Ａ", trim=False, casefold=True) == "àéîõü łžő σά жё İ ẞ Ⅷ Ａ"
+    )

@@ -1,6 +1,6 @@
-"""Columns of texts that are declared as numbers or dates: what is declared decides, in every place of a question."""
-
-# ruff: noqa: DTZ001 - dates here have no zone
+"""Columns of texts that are declared as numbers or dates: what is declared decides, in every place
+of a question.
+"""
 
 import csv
 from datetime import date, datetime
@@ -36,7 +36,10 @@ COLUMNS = {
 def read(name, kind):
     """The cells of a column as the slow twin casts them."""
     place = FIELDS.index(name)
-    return [reference.evaluate(Cast(Column("cell", "text"), kind), {"cell": row[place] or None}) for row in ROWS]
+    return [
+        reference.evaluate(Cast(Column("cell", "text"), kind), {"cell": row[place] or None})
+        for row in ROWS
+    ]
 
 
 @pytest.fixture(params=["file", "select", "relation"])
@@ -44,9 +47,15 @@ def study(request, tmp_path):
     file = tmp_path / "people.csv"
     with file.open("w", newline="") as opened:
         csv.writer(opened).writerows([FIELDS, *ROWS])
-    query = f"SELECT * FROM '{file}'"  # noqa: S608 - the test's own file
-    sources = {"file": file, "select": query, "relation": duckdb.connect().read_csv(str(file)).materialize()}
-    policy = Policy(source=sources[request.param], table="data", epsilon=10**6, version="1", columns=COLUMNS)
+    query = f"SELECT * FROM '{file}'"  # noqa: S608
+    sources = {
+        "file": file,
+        "select": query,
+        "relation": duckdb.connect().read_csv(str(file)).materialize(),
+    }
+    policy = Policy(
+        source=sources[request.param], table="data", epsilon=10**6, version="1", columns=COLUMNS
+    )
     made = Study(policy, ledger=Paper())
     assert {column.kind for column in made.schema.values()} == {"text"}
     return made
@@ -86,8 +95,11 @@ def test_cells_are_read_as_numbers_in_groups(study):
 
 def test_cells_are_read_as_dates(study):
     born = [moment for moment in read("born", "date") if moment is not None]
-    assert set(born) == {datetime(2020, 1, 31), datetime(2021, 5, 5, 10)}
-    assert counts(study, "year(born) AS y, count(*) AS n", "GROUP BY year(born)") == [(2020, 3), (2021, 3)]
+    assert set(born) == {datetime(2020, 1, 31), datetime(2021, 5, 5, 10)}  # noqa: DTZ001
+    assert counts(study, "year(born) AS y, count(*) AS n", "GROUP BY year(born)") == [
+        (2020, 3),
+        (2021, 3),
+    ]
     assert counts(study, "count(*) AS n", "WHERE born >= '2021-01-01'") == [(3,)]
 
 
@@ -106,6 +118,10 @@ def test_only_texts_take_the_kind_that_is_declared():
     ]  # fmt: skip
     assert kind_under(days, "text") == "date"
     assert kind_under(Declared(keys="1..3"), "text") == "number"
-    assert kind_under(Declared(keys=[True, False]), "text") == kind_under(Declared(type="truth"), "text") == "truth"
+    assert (
+        kind_under(Declared(keys=[True, False]), "text")
+        == kind_under(Declared(type="truth"), "text")
+        == "truth"
+    )
     assert kind_under(Declared(keys=["1", "2"]), "text") == kind_under(Declared(), "text") == "text"
     assert kind_under(Declared(keys=["1", "2"], type="integer"), "text") == "number"

@@ -20,13 +20,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("source", ["people.parquet", "./people.parquet", "*.parquet", "link.parquet", "."])
+@pytest.mark.parametrize(
+    "source", ["people.parquet", "./people.parquet", "*.parquet", "link.parquet", "."]
+)
 def test_studies_of_one_file_know_of_each_other(folder, source):
     os.link(folder / "people.parquet", folder / "link.parquet")
     (folder / "second.toml").write_text(STUDY.format(source))
     (folder / "broken.toml").write_text("source = [")
     (folder / "other.toml").write_text(STUDY.format("elsewhere.parquet"))
-    with discreet.open(folder / "first.toml") as first, discreet.open(folder / "second.toml") as second:
+    with (
+        discreet.open(folder / "first.toml") as first,
+        discreet.open(folder / "second.toml") as second,
+    ):
         assert (first.siblings, second.siblings) == (("second.toml",), ("first.toml",))
         assert "same data as second.toml: releases add up" in repr(first)
 
@@ -35,7 +40,10 @@ def test_a_list_of_files_has_the_data_of_each(folder):
     pq.write_table(pa.table({"age": [3.0]}), folder / "more.parquet")
     listed = STUDY.replace('"{}"', '["more.parquet", "people.parquet"]')
     (folder / "second.toml").write_text(listed.format())
-    with discreet.open(folder / "first.toml") as first, discreet.open(folder / "second.toml") as second:
+    with (
+        discreet.open(folder / "first.toml") as first,
+        discreet.open(folder / "second.toml") as second,
+    ):
         assert (first.siblings, second.siblings) == (("second.toml",), ("first.toml",))
         assert second.sql("SELECT count(*) AS n FROM data", epsilon="0.5").release()["n"] == [3]
 
@@ -53,7 +61,13 @@ def test_init_makes_no_second_budget_without_a_word(folder):
     flags = ["init", "people.parquet", "--bounds", "age=0:9", "--epsilon", "1", "-o", "second.toml"]
     told = "second.toml and first.toml are 2 budgets for the same data: what they release adds up"
     question = ["second.toml", "SELECT count(*) FROM people", "--epsilon", "1"]
-    commands = [flags, ["plan", *question], [*flags, "--another-budget"], ["plan", *question], ["release", *question]]
+    commands = [
+        flags,
+        ["plan", *question],
+        [*flags, "--another-budget"],
+        ["plan", *question],
+        ["release", *question],
+    ]
     refused, nothing, made, plan, release = one_after_another(commands, folder)
     assert (refused.code, nothing.code, made.code) == (2, 2, 0)
     assert told in refused.err
@@ -66,15 +80,27 @@ def test_init_makes_no_second_budget_without_a_word(folder):
     ("first", "second", "are_two"),
     [
         ('study = "people"', 'study = "people"', True),  # a name means something within one ledger
-        ('study = "people"\nledger = "one.ledger"', 'study = "people"\nledger = "./one.ledger"', False),
-        ('study = "people"\nledger = "one.ledger"', 'study = "people"\nledger = "two.ledger"', True),
+        (
+            'study = "people"\nledger = "one.ledger"',
+            'study = "people"\nledger = "./one.ledger"',
+            False,
+        ),
+        (
+            'study = "people"\nledger = "one.ledger"',
+            'study = "people"\nledger = "two.ledger"',
+            True,
+        ),
     ],
 )
-def test_one_study_in_one_ledger_is_one_budget_and_anything_else_is_two(folder, first, second, are_two):
+def test_one_study_in_one_ledger_is_one_budget_and_anything_else_is_two(
+    folder, first, second, are_two
+):
     for name, keys in (("first", first), ("second", second)):
         (folder / f"{name}.toml").write_text(f"{keys}\n{STUDY.format('people.parquet')}")
     with discreet.open(folder / "first.toml") as one, discreet.open(folder / "second.toml") as two:
-        assert (one.siblings, two.siblings) == ((("second.toml",), ("first.toml",)) if are_two else ((), ()))
+        assert (one.siblings, two.siblings) == (
+            (("second.toml",), ("first.toml",)) if are_two else ((), ())
+        )
         assert ("releases add up" in repr(one)) is are_two
         one.sql("SELECT sum(age) FROM people", epsilon="0.75").release()
         assert two.spent == (0 if are_two else one.spent)

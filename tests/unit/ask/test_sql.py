@@ -119,7 +119,11 @@ def test_bounds_of_expressions_follow_from_those_of_columns(
         ("year(day)", (2020, 2021), None),
         ("smoker", (False, True), None),
         ("age >= 65", (False, True), None),
-        ("CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'grown' ELSE 'old' END", ("young", "grown", "old"), None),
+        (
+            "CASE WHEN age < 18 THEN 'young' WHEN age < 65 THEN 'grown' ELSE 'old' END",
+            ("young", "grown", "old"),
+            None,
+        ),
         ("CASE WHEN age < 18 THEN 1 WHEN age < 20 THEN 1 END", (1,), None),
     ],
 )
@@ -138,8 +142,21 @@ def test_months_between_the_bounds_of_a_date_are_keys() -> None:
     [group] = query("SELECT date_trunc('month', day), count(*) FROM t GROUP BY 1").groups
     assert len(group.keys) == 24
     assert group.keys[1] == datetime(2020, 2, 1)  # noqa: DTZ001
-    for unit, count in (("year", 2), ("quarter", 8), ("week", 105), ("day", 731), ("hour", 731 * 24 - 23)):
-        assert len(query(f"SELECT date_trunc('{unit}', day), count(*) FROM t GROUP BY 1").groups[0].keys) == count  # noqa: S608
+    for unit, count in (
+        ("year", 2),
+        ("quarter", 8),
+        ("week", 105),
+        ("day", 731),
+        ("hour", 731 * 24 - 23),
+    ):
+        assert (
+            len(
+                query(f"SELECT date_trunc('{unit}', day), count(*) FROM t GROUP BY 1")  # noqa: S608
+                .groups[0]
+                .keys
+            )
+            == count
+        )
 
 
 def test_a_missing_key_counts_as_declared() -> None:
@@ -159,19 +176,27 @@ def test_what_is_done_to_released_numbers_is_read() -> None:
     assert found.outputs == (
         ("place", Named("g1")),
         ("mean", mean),
-        ("mean * 2 - 1", Combined("-", Combined("*", mean, Number(Fraction(2))), Number(Fraction(1)))),
+        (
+            "mean * 2 - 1",
+            Combined("-", Combined("*", mean, Number(Fraction(2))), Number(Fraction(1))),
+        ),
         ("-count(*)", Combined("-", Number(Fraction(0)), Named("a1"))),
     )
     outside = Condition(
-        "or", (Condition("<", (mean, Number(Fraction(1)))), Condition(">", (mean, Number(Fraction(2)))))
+        "or",
+        (Condition("<", (mean, Number(Fraction(1)))), Condition(">", (mean, Number(Fraction(2))))),
     )
-    assert found.having == Condition("and", (Condition(">=", (Named("a1"), Number(Fraction(10)))), outside))
+    assert found.having == Condition(
+        "and", (Condition(">=", (Named("a1"), Number(Fraction(10)))), outside)
+    )
     assert found.order == ((mean, True), (Named("g1"), False), (Named("a1"), False))
     assert found.limit == 3
 
 
 def test_several_quantiles_are_one_aggregate_with_a_column_each() -> None:
-    found = query("SELECT quantile(age, [0.75, 0.25]) AS q, median(age), quantile(age, [0.999]) FROM t")
+    found = query(
+        "SELECT quantile(age, [0.75, 0.25]) AS q, median(age), quantile(age, [0.999]) FROM t"
+    )
     [(name, one)] = found.aggregates
     assert isinstance(one, Quantiles)
     assert (name, one.shares) == ("a1", tuple(map(Fraction, ("0.25", "0.5", "0.75", "0.999"))))
@@ -184,7 +209,9 @@ def test_several_quantiles_are_one_aggregate_with_a_column_each() -> None:
 
 
 def test_a_histogram_is_a_count_by_bins() -> None:
-    assert one_text("SELECT histogram(band) FROM t") == one_text("SELECT band, count(*) FROM t GROUP BY band")
+    assert one_text("SELECT histogram(band) FROM t") == one_text(
+        "SELECT band, count(*) FROM t GROUP BY band"
+    )
     found = query("SELECT sex, histogram(age, 0, 18, 65) AS ages FROM t GROUP BY sex")
     assert [name for name, _ in found.outputs] == ["sex", "ages", "count"]
 
@@ -193,7 +220,10 @@ def test_a_histogram_is_a_count_by_bins() -> None:
     ("condition", "same"),
     [
         ("day >= '2020-01-31'", "DATE '2020-01-31' <= day"),
-        ("day IN ('2020-01-31', '2020-02-01')", "day IN (DATE '2020-02-01', TIMESTAMP '2020-01-31 00:00:00')"),
+        (
+            "day IN ('2020-01-31', '2020-02-01')",
+            "day IN (DATE '2020-02-01', TIMESTAMP '2020-01-31 00:00:00')",
+        ),
         ("name NOT LIKE 'a%'", "NOT name LIKE 'a%'"),
         ("age::VARCHAR = '3'", "CAST(age AS TEXT) = '3'"),
         ("CASE age WHEN 1 THEN smoker END", "CASE WHEN age = 1 THEN smoker ELSE NULL END"),
@@ -212,7 +242,10 @@ def test_conditions_are_read(condition: str, same: str) -> None:
 
 
 REFUSED = {
-    "SELECT * FROM t": "would release rows. Ask for count, sum, avg, variance, stddev, median, quantile, min or max",
+    "SELECT * FROM t": (
+        "would release rows. Ask for count, sum, avg, variance, stddev, median, quantile, min"
+        " or max"
+    ),
     "SELECT t.* FROM t": "* would release rows",
     "SELECT age FROM t": "'age' would release rows",
     "SELECT sex, age FROM t": "'sex' would release rows",
@@ -220,20 +253,34 @@ REFUSED = {
     "SELECT sex, county, mean(age) FROM t": "add GROUP BY sex, county.",
     "SELECT count(*) FROM t ORDER BY sex": "add GROUP BY sex.",
     "SELECT age, count(*) FROM t GROUP BY county": "GROUP BY age needs keys or bins",
-    "SELECT sex, count(*) FROM t GROUP BY county": "'sex' is not grouped by; aggregate it, or add it to GROUP BY",
-    "SELECT secret, count(*) FROM t GROUP BY secret": "the policy declares no column 'secret'; declare it",
-    "SELECT count(*) FROM t WHERE secret = 'x'": "the policy declares no column 'secret'; declare it",
-    "SELECT count(*) FROM t WHERE agee = 3": "the policy declares no column 'agee'; did you mean age?",
+    "SELECT sex, count(*) FROM t GROUP BY county": (
+        "'sex' is not grouped by; aggregate it, or add it to GROUP BY"
+    ),
+    "SELECT secret, count(*) FROM t GROUP BY secret": (
+        "the policy declares no column 'secret'; declare it"
+    ),
+    "SELECT count(*) FROM t WHERE secret = 'x'": (
+        "the policy declares no column 'secret'; declare it"
+    ),
+    "SELECT count(*) FROM t WHERE agee = 3": (
+        "the policy declares no column 'agee'; did you mean age?"
+    ),
     "SELECT count(*) FROM t ORDER BY secret": "the policy declares no column 'secret'",
     "SELECT count(*) FROM t HAVING max(secret) > 1": "the policy declares no column 'secret'",
-    "SELECT count(*) FROM t WHERE patient = 'x'": "'patient' identifies the unit, and may only be counted",
+    "SELECT count(*) FROM t WHERE patient = 'x'": (
+        "'patient' identifies the unit, and may only be counted"
+    ),
     "SELECT patient, count(*) FROM t GROUP BY patient": "'patient' identifies the unit",
-    "SELECT count(DISTINCT county) FROM t": "count(DISTINCT …) counts units only; write count(DISTINCT patient)",
+    "SELECT count(DISTINCT county) FROM t": (
+        "count(DISTINCT …) counts units only; write count(DISTINCT patient)"
+    ),
     "SELECT count(DISTINCT patient, county) FROM t": "count(DISTINCT …) counts units only",
     "SELECT count(DISTINCT u.patient) FROM t": "there is no table 'u' here",
     "SELECT sum(name) FROM t": "sum needs a number, got a text",
     "SELECT max(day) FROM t": "max needs a number, got a date",
-    "SELECT sum(band) FROM t": "sum of band needs bounds; declare band = { bounds = [lower, upper] }",
+    "SELECT sum(band) FROM t": (
+        "sum of band needs bounds; declare band = { bounds = [lower, upper] }"
+    ),
     "SELECT sum(length(name)) FROM t": 'sum of LENGTH("name") has no bounds',
     "SELECT sum(income / age) FROM t": "limit it, as in LEAST(GREATEST(x, 0), 100)",
     "SELECT sum(3) FROM t": "sum of a constant needs no data",
@@ -243,7 +290,9 @@ REFUSED = {
     "SELECT quantile(age, age) FROM t": "a literal share",
     "SELECT count(*) FROM t WHERE age > 1 IS NULL": "two comparisons in a row are ambiguous",
     "SELECT count(*) FROM t WHERE 1 < age < 3": "two comparisons in a row are ambiguous",
-    "SELECT name, count(*) FROM t GROUP BY name": "GROUP BY name needs keys or bins; declare name = { keys = […] }",
+    "SELECT name, count(*) FROM t GROUP BY name": (
+        "GROUP BY name needs keys or bins; declare name = { keys = […] }"
+    ),
     "SELECT upper(name), count(*) FROM t GROUP BY 1": "has no keys that follow from the policy",
     "SELECT bin(age), count(*) FROM t GROUP BY 1": "BIN takes a number and edges",
     "SELECT bin(age, 3, 2), count(*) FROM t GROUP BY 1": "edges must increase",
@@ -253,20 +302,40 @@ REFUSED = {
     "SELECT county FROM t GROUP BY county": "the question has no aggregate; add count(*)",
     "SELECT 1 FROM t": "a constant needs no data",
     "SELECT count(*), count(*) FROM t": "two columns are called 'count(*)'",
-    "SELECT county, count(*) + county FROM t GROUP BY county": "a group's key is not a released number",
+    "SELECT county, count(*) + county FROM t GROUP BY county": (
+        "a group's key is not a released number"
+    ),
     "SELECT county, count(*) FROM t GROUP BY county HAVING county = 'x'": "select keys with WHERE",
     "SELECT count(*) FROM t HAVING smoker": "HAVING compares released numbers",
     "SELECT round(avg(age)) FROM t": "ROUND of a released number is not supported",
-    "SELECT mode(age) FROM t": "MODE is not supported. Ask for count, sum, avg, variance, stddev, median, quantile",
-    "SELECT count(*) FROM t WHERE strftime(day, '%B') = 'May'": "write STRFTIME(day, '%Y-%m'), or '%Y' or '%Y-%m-%d'",
-    "SELECT count(*) FROM t WHERE date_diff(day, day, day) = 1": "write DATE_DIFF('day', admitted, discharged)",
-    "SELECT count(*) FROM t WHERE date_diff('minute', day, day) = 1": "'minute' is not a part of a date",
-    "SELECT avg(day) FROM t": "DATE_DIFF('day', DATE '2020-01-31', day) counts days, YEAR(day) and MONTH(day) are",
-    "SELECT count(*) FROM t WHERE day + 1 > day": "+ needs a number, got a date; DATE_DIFF('day', DATE",
-    "SELECT avg(CAST(day AS DOUBLE)) FROM t": "a date is not a number; DATE_DIFF('day', DATE '2020-01-31', day)",
+    "SELECT mode(age) FROM t": (
+        "MODE is not supported. Ask for count, sum, avg, variance, stddev, median, quantile"
+    ),
+    "SELECT count(*) FROM t WHERE strftime(day, '%B') = 'May'": (
+        "write STRFTIME(day, '%Y-%m'), or '%Y' or '%Y-%m-%d'"
+    ),
+    "SELECT count(*) FROM t WHERE date_diff(day, day, day) = 1": (
+        "write DATE_DIFF('day', admitted, discharged)"
+    ),
+    "SELECT count(*) FROM t WHERE date_diff('minute', day, day) = 1": (
+        "'minute' is not a part of a date"
+    ),
+    "SELECT avg(day) FROM t": (
+        "DATE_DIFF('day', DATE '2020-01-31', day) counts days, YEAR(day) and MONTH(day) are"
+    ),
+    "SELECT count(*) FROM t WHERE day + 1 > day": (
+        "+ needs a number, got a date; DATE_DIFF('day', DATE"
+    ),
+    "SELECT avg(CAST(day AS DOUBLE)) FROM t": (
+        "a date is not a number; DATE_DIFF('day', DATE '2020-01-31', day)"
+    ),
     "SELECT count(*) FROM t WHERE day - age > 3": "- needs a number, got a date",
-    "SELECT count(*) FROM t WHERE cbrt(age) = 1": "COALESCE, YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR",
-    "SELECT count(*) FROM t WHERE lowr(name) = 'a'": "'LOWR' is not supported; did you mean LOWER? Nothing",
+    "SELECT count(*) FROM t WHERE cbrt(age) = 1": (
+        "COALESCE, YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR"
+    ),
+    "SELECT count(*) FROM t WHERE lowr(name) = 'a'": (
+        "'LOWR' is not supported; did you mean LOWER? Nothing"
+    ),
     "SELECT avg(avg(age)) FROM t": "use aggregates in SELECT",
     "SELECT count(*) FROM t WHERE count(*) > 1": "use aggregates in SELECT",
     "SELECT count(*) FROM t WHERE age": "a condition is needed here, such as age >= 65",
@@ -292,20 +361,30 @@ REFUSED = {
     "SELECT quantile(age, 0.5, 1) FROM t": "a quantile needs a share between 0 and 1",
     "SELECT avg(age, 2) FROM t": "a second argument of AVG is not supported",
     "SELECT avg() FROM t": "AVG needs one argument, got none",
-    "SELECT histogram(band), mean(age) FROM t": "a histogram takes a column and must be asked alone",
+    "SELECT histogram(band), mean(age) FROM t": (
+        "a histogram takes a column and must be asked alone"
+    ),
     "SELECT round(mean(age)) FROM t": "ROUND of a released number is not supported",
-    "SELECT count(*) FROM t WHERE CAST(name AS VARCHAR(3)) = 'a'": "TIMESTAMP and BOOLEAN, without a length",
+    "SELECT count(*) FROM t WHERE CAST(name AS VARCHAR(3)) = 'a'": (
+        "TIMESTAMP and BOOLEAN, without a length"
+    ),
     "SELECT count(*) FROM t WHERE substring(name) = 'a'": "write SUBSTRING(name, 1, 3)",
     "SELECT count(*) FROM t WHERE date_trunc(month, day) = day": "write DATE_TRUNC('month', day)",
-    "SELECT count(*) FROM t WHERE date_to_date_str(day, 1) = 'a'": "'DATE_TO_DATE_STR' is not supported",
+    "SELECT count(*) FROM t WHERE date_to_date_str(day, 1) = 'a'": (
+        "'DATE_TO_DATE_STR' is not supported"
+    ),
     "SELECT count(*) FROM t WHERE now() > day": "'NOW' is not supported",
     "SELECT count(*) FROM t WHERE bin(age, 0, 1) = 1": "write GROUP BY bin(age, 0, 18, 65)",
     "SELECT count(*) FROM t WHERE age IN [1]": "'[' is out of place after 'IN'",
-    "SELECT count(*) FROM t WHERE [1, 2] = age": "a list is supported for the shares of quantiles only",
+    "SELECT count(*) FROM t WHERE [1, 2] = age": (
+        "a list is supported for the shares of quantiles only"
+    ),
     "SELECT count(*) FROM t WHERE age = 0x10": "'0x10' cannot be read as a number",
     "SELECT count(*) * 2twice FROM t": "'2twice' cannot be read as a number",
     "SELECT count(*) FROM t WHERE name = 'a": "the closing ' is missing",
-    "SELECT count(*) FROM t /* a /* b */ c */": "a comment is not closed, or contains another comment",
+    "SELECT count(*) FROM t /* a /* b */ c */": (
+        "a comment is not closed, or contains another comment"
+    ),
     "SELECT count(*)" + " + count(*)" * 200 + " FROM t": "nested too deeply",
     "SELECT count(*)": "FROM is missing",
     "SELECT count(*) FROM t, u": "joins and second tables are not supported",
@@ -314,7 +393,9 @@ REFUSED = {
     "SELECT count(*) FROM t LIMIT 1.5": "LIMIT takes a whole number",
     "SELECT histogram(age) FROM t": "needs keys or bins",
     "SELECT histogram(band), count(*) FROM t": "a histogram takes a column and must be asked alone",
-    "SELECT quantile(age, [0.1, 0.2]) + 1 FROM t": "several quantiles at once must be an item of SELECT",
+    "SELECT quantile(age, [0.1, 0.2]) + 1 FROM t": (
+        "several quantiles at once must be an item of SELECT"
+    ),
     "": "only SELECT can be asked, got nothing",
 }
 
@@ -349,7 +430,9 @@ def test_what_is_not_in_the_language_is_refused_by_name(text: str) -> None:
     ],
 )
 def test_a_column_without_a_name_is_called_as_it_is_written(item: str, name: str) -> None:
-    assert query(f"SELECT {item}, max(income) FROM t AS people GROUP BY county").outputs[0][0] == name  # noqa: S608
+    assert (
+        query(f"SELECT {item}, max(income) FROM t AS people GROUP BY county").outputs[0][0] == name  # noqa: S608
+    )
 
 
 def test_units_of_rows_are_counted_with_count_star() -> None:
@@ -366,7 +449,10 @@ def test_a_quoted_name_is_exact_and_another_ignores_capitals() -> None:
 
 def test_a_column_may_be_called_as_a_word_of_sql() -> None:
     policy = Policy(
-        source="x", table="t", epsilon=1, columns={"sample": {"bounds": [0, 1]}, "group": {"bounds": [0, 1]}}
+        source="x",
+        table="t",
+        epsilon=1,
+        columns={"sample": {"bounds": [0, 1]}, "group": {"bounds": [0, 1]}},
     )
     schema = {"sample": SCHEMA["age"], "group": SCHEMA["age"]}
     assert parse('SELECT sum(sample), sum("group") FROM t', policy, schema).aggregates

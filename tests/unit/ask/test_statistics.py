@@ -22,7 +22,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def toy() -> dict[str, Any]:
     """What becomes of a statistic that is a row and nothing else."""
-    done = subprocess.run([sys.executable, TESTS / "toy_statistic.py"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, TESTS / "toy_statistic.py"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -45,7 +47,10 @@ def test_a_row_is_planned_with_its_own_error(toy: dict[str, Any]) -> None:
 def test_a_row_is_offered_everywhere(toy: dict[str, Any]) -> None:
     assert "min, max or two_sigma." in toy["refusal"]
     assert toy["openapi"][-1] == "TwoSigma"
-    assert '{"name": "twice the standard deviation", "of": "number", "sql": "two_sigma({column})"}' in toy["menu"]
+    assert (
+        '{"name": "twice the standard deviation", "of": "number", "sql": "two_sigma({column})"}'
+        in toy["menu"]
+    )
     assert "two_sigma of integers" in toy["reported"]
     assert any(name.startswith("two_sigma(pay)") for name in toy["reported"])
     assert "TWO_SIGMA" in toy["reference"]
@@ -59,7 +64,9 @@ def test_a_row_is_proved_and_half_of_its_noise_is_noticed(toy: dict[str, Any]) -
 def test_each_row_is_public() -> None:
     for row in STATISTICS.values():
         assert not row.examples or row.name in dir(discreet), row.name
-        assert row.question is None or row.name == "units" or row.question.__name__ in dir(discreet), row.name
+        assert (
+            row.question is None or row.name == "units" or row.question.__name__ in dir(discreet)
+        ), row.name
         assert row.question is None or row.question.__doc__, row.name
     names = [name for row in STATISTICS.values() for name in (*row.sql, *row.sample)]
     assert len(names) == len(set(names))

@@ -63,11 +63,18 @@ def test_the_parts_for_one_number_are_correctly_rounded(scale: Fraction) -> None
 
     def moment(power: int) -> Decimal:
         q, last = ratio(scale), int(scale * 160) + 160
-        return 2 * (1 - q) / (1 + q) * sum(k**power * part for k, part in zip(range(last), powers(q), strict=False))
+        return (
+            2
+            * (1 - q)
+            / (1 + q)
+            * sum(k**power * part for k, part in zip(range(last), powers(q), strict=False))
+        )
 
     assert accuracy.expected_error(scale, law="discrete") == summed(lambda: moment(1))
     assert accuracy.expected_l1(scale, 7, law="discrete") == summed(lambda: 7 * moment(1))
-    assert accuracy.root_mean_square_error(scale, law="discrete") == summed(lambda: moment(2).sqrt())
+    assert accuracy.root_mean_square_error(scale, law="discrete") == summed(
+        lambda: moment(2).sqrt()
+    )
     for point in (0, 1, 2.5, 40):
         assert accuracy.tail(scale, point, law="discrete") == reference(
             lambda point=point: beyond(scale, math.floor(point))
@@ -86,7 +93,9 @@ def test_the_parts_for_the_largest_of_many_are_correctly_rounded(scale: Fraction
     )
     point = 5 * scale
     assert accuracy.max_tail(scale, d, point) == min(1, reference(lambda: d * mpmath.exp(-5)))
-    assert accuracy.max_tail(scale, d, point, law="continuous") == reference(lambda: 1 - (1 - mpmath.exp(-5)) ** d)
+    assert accuracy.max_tail(scale, d, point, law="continuous") == reference(
+        lambda: 1 - (1 - mpmath.exp(-5)) ** d
+    )
 
     def beyond(first: int, last: int) -> Decimal:
         """Σ P(M > k) over first ≤ k < last."""
@@ -95,7 +104,9 @@ def test_the_parts_for_the_largest_of_many_are_correctly_rounded(scale: Fraction
         return sum((1 - (1 - 2 * part / (1 + q)) ** d for part in parts), Decimal(0))
 
     whole = math.floor(point)
-    assert accuracy.max_tail(scale, d, point, law="discrete") == summed(lambda: beyond(whole, whole + 1))
+    assert accuracy.max_tail(scale, d, point, law="discrete") == summed(
+        lambda: beyond(whole, whole + 1)
+    )
     last = int(scale * (60 + math.log(d))) + 60
     assert accuracy.expected_max(scale, d, law="discrete") == summed(lambda: beyond(0, last))
 
@@ -103,11 +114,17 @@ def test_the_parts_for_the_largest_of_many_are_correctly_rounded(scale: Fraction
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("d", [1, 10, 3143, 3 * 10**9])
 def test_the_lemma_bounds_the_exact_laws(scale: Fraction, d: int) -> None:
-    maxima = [accuracy.expected_max(scale, d, law=law) for law in ("discrete", "continuous", "lemma")]
+    maxima = [
+        accuracy.expected_max(scale, d, law=law) for law in ("discrete", "continuous", "lemma")
+    ]
     assert maxima == sorted(maxima)
     for t in (0, 1, 5):
-        point = Fraction(math.ceil(scale * (Fraction(math.log(d)) + t)))  # whole: a discrete tail jumps there
-        tails = [accuracy.max_tail(scale, d, point, law=law) for law in ("discrete", "continuous", "lemma")]
+        # whole: a discrete tail jumps there
+        point = Fraction(math.ceil(scale * (Fraction(math.log(d)) + t)))
+        tails = [
+            accuracy.max_tail(scale, d, point, law=law)
+            for law in ("discrete", "continuous", "lemma")
+        ]
         assert tails == sorted(tails)
         assert tails[-1] <= math.exp(-t) * (1 + 1e-12)
 
@@ -121,13 +138,15 @@ def test_the_rest_of_the_coupled_maximum_covers_where_it_is_largest(scale: Fract
 
 
 def test_draws_agree_with_the_discrete_law() -> None:
-    """10⁵ maxima of 8 at scale 5: a mean further than 6.5 standard errors from E(M) is an alarm, 8·10⁻¹¹ at random.
+    """10⁵ maxima of 8 at scale 5: a mean further than 6.5 standard errors from E(M) is an alarm,
+    8·10⁻¹¹ at random.
 
-    The lemma's bound is 0.36 standard deviations of M away, 110 standard errors, and the control. The formula is
-    compared with sums in the last digit above.
+    The lemma's bound is 0.36 standard deviations of M away, 110 standard errors, and the control.
+    The formula is compared with sums in the last digit above.
     """
     maxima = np.abs(np.random.default_rng().geometric(-math.expm1(-1 / 5), (2, 10**5, 8)) - 1)
-    noise = np.abs(maxima[0] - maxima[1]).max(axis=1)  # the difference of two geometric numbers is DLap
+    # the difference of two geometric numbers is DLap
+    noise = np.abs(maxima[0] - maxima[1]).max(axis=1)
     error = noise.std() / 10**2.5
     assert abs(noise.mean() - accuracy.expected_max(5, 8, law="discrete")) < 6.5 * error
     assert abs(noise.mean() - accuracy.expected_max(5, 8)) > 6.5 * error
@@ -139,11 +158,17 @@ def test_draws_agree_with_the_discrete_law() -> None:
     st.sampled_from(["0.5", 0.95, Fraction(999, 1000), "0.01"]),
     st.sampled_from([1, 2, 50, 3143]),
 )
-def test_the_half_width_is_the_smallest_that_covers(scale: Fraction, confidence: Any, d: int) -> None:
+def test_the_half_width_is_the_smallest_that_covers(
+    scale: Fraction, confidence: Any, d: int
+) -> None:
     k = accuracy.half_width(scale, confidence, d=d)
     with mpmath.workdps(60):
         q = mpmath.exp(-mpmath.mpf(scale.denominator) / scale.numerator)
-        wanted = mpmath.mpf(str(confidence)) if not isinstance(confidence, Fraction) else mpmath.mpf("0.999")
+        wanted = (
+            mpmath.mpf(str(confidence))
+            if not isinstance(confidence, Fraction)
+            else mpmath.mpf("0.999")
+        )
         assert (1 - 2 * q ** (k + 1) / (1 + q)) ** d >= wanted
         assert k == 0 or (1 - 2 * q**k / (1 + q)) ** d < wanted
 
@@ -155,14 +180,25 @@ def test_randomized_response_is_worse_by_exactly_the_root_of_n_over_2(n: int, ep
     by_hand = math.sqrt(keep * (1 - keep) / n) / (2 * keep - 1)
     assert accuracy.randomized_response(n=n, epsilon=epsilon) == pytest.approx(by_hand, rel=1e-11)
     ours = accuracy.root_mean_square_error(1 / Fraction(epsilon), law="discrete") / n
-    assert accuracy.randomized_response(n=n, epsilon=epsilon) / ours == pytest.approx(math.sqrt(n / 2), rel=1e-14)
+    assert accuracy.randomized_response(n=n, epsilon=epsilon) / ours == pytest.approx(
+        math.sqrt(n / 2), rel=1e-14
+    )
 
 
 PLANS: list[tuple[dict[str, Any], Callable[[int, float], float]]] = [
     # what is planned, and its error as a function of n and ε, as the table of estimators has it
-    ({"statistic": "mean", "bounds": (0, 120), "error": 2}, lambda n, e: 120 * math.log(20) / (n * e)),
     (
-        {"statistic": "mean", "bounds": (0, 1), "error": "0.01", "confidence": None, "neighbors": "add-remove"},
+        {"statistic": "mean", "bounds": (0, 120), "error": 2},
+        lambda n, e: 120 * math.log(20) / (n * e),
+    ),
+    (
+        {
+            "statistic": "mean",
+            "bounds": (0, 1),
+            "error": "0.01",
+            "confidence": None,
+            "neighbors": "add-remove",
+        },
         lambda n, e: math.sqrt(2) / (n * e),
     ),
     (
@@ -174,7 +210,13 @@ PLANS: list[tuple[dict[str, Any], Callable[[int, float], float]]] = [
         lambda n, e: 4 * (n - 1) / n**2 * math.log(20) / e,
     ),
     (
-        {"statistic": "variance", "bounds": (0, 3), "error": "0.1", "neighbors": "add-remove", "confidence": "0.99"},
+        {
+            "statistic": "variance",
+            "bounds": (0, 3),
+            "error": "0.1",
+            "neighbors": "add-remove",
+            "confidence": "0.99",
+        },
         lambda n, e: 9 * math.log(100) / (n * e),
     ),
     (
@@ -185,7 +227,10 @@ PLANS: list[tuple[dict[str, Any], Callable[[int, float], float]]] = [
         {"statistic": "std", "bounds": (0, 1), "error": "0.1", "neighbors": "add-remove"},
         lambda n, e: math.sqrt(math.log(20) / (n * e)),
     ),
-    ({"statistic": "median", "error": "0.02", "cells": 4096}, lambda n, e: 2 * math.log(4096 * 10) / (n * e)),
+    (
+        {"statistic": "median", "error": "0.02", "cells": 4096},
+        lambda n, e: 2 * math.log(4096 * 10) / (n * e),
+    ),
     (
         {"statistic": "quantile", "q": "0.9", "error": "0.02", "neighbors": "add-remove"},
         lambda n, e: 1.8 * math.log(1024 * 10) / (n * e),
@@ -195,14 +240,21 @@ PLANS: list[tuple[dict[str, Any], Callable[[int, float], float]]] = [
         lambda n, e: 1 / (math.sqrt(2) * n * math.sinh(e / 2)),
     ),
     (
-        {"statistic": "proportion", "error": "0.01", "confidence": None, "method": "randomized-response"},
+        {
+            "statistic": "proportion",
+            "error": "0.01",
+            "confidence": None,
+            "method": "randomized-response",
+        },
         lambda n, e: 1 / (2 * math.sqrt(n) * math.sinh(e / 2)),
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("plan", "error"), PLANS, ids=lambda value: value.get("statistic") if isinstance(value, dict) else ""
+    ("plan", "error"),
+    PLANS,
+    ids=lambda value: value.get("statistic") if isinstance(value, dict) else "",
 )
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
 def test_a_plan_takes_the_fewest_people(
@@ -215,10 +267,14 @@ def test_a_plan_takes_the_fewest_people(
 
 
 @pytest.mark.parametrize(
-    ("plan", "error"), PLANS, ids=lambda value: value.get("statistic") if isinstance(value, dict) else ""
+    ("plan", "error"),
+    PLANS,
+    ids=lambda value: value.get("statistic") if isinstance(value, dict) else "",
 )
 @pytest.mark.parametrize("n", [100, 10**5])
-def test_a_plan_takes_the_smallest_epsilon(plan: dict[str, Any], error: Callable[[int, float], float], n: int) -> None:
+def test_a_plan_takes_the_smallest_epsilon(
+    plan: dict[str, Any], error: Callable[[int, float], float], n: int
+) -> None:
     epsilon = accuracy.epsilon_needed(n=n, **plan)
     wanted = float(plan["error"])
     assert epsilon % UNIT == 0
@@ -228,10 +284,15 @@ def test_a_plan_takes_the_smallest_epsilon(plan: dict[str, Any], error: Callable
 
 @pytest.mark.parametrize("error", [0.5, 10, "99.9"])
 @pytest.mark.parametrize(
-    ("bins", "relation", "delta"), [(1, "change-one", 1), (50, "change-one", 2), (50, "add-remove", 1)]
+    ("bins", "relation", "delta"),
+    [(1, "change-one", 1), (50, "change-one", 2), (50, "add-remove", 1)],
 )
-def test_counts_are_planned_by_the_exact_law(error: Any, bins: int, relation: Any, delta: int) -> None:
-    epsilon = accuracy.epsilon_needed(error=error, statistic="histogram", bins=bins, neighbors=relation)
+def test_counts_are_planned_by_the_exact_law(
+    error: Any, bins: int, relation: Any, delta: int
+) -> None:
+    epsilon = accuracy.epsilon_needed(
+        error=error, statistic="histogram", bins=bins, neighbors=relation
+    )
     assert accuracy.half_width(delta / epsilon, "0.95", d=bins) <= float(error)
     assert accuracy.half_width(delta / (epsilon - UNIT), "0.95", d=bins) > float(error)
 
@@ -239,7 +300,10 @@ def test_counts_are_planned_by_the_exact_law(error: Any, bins: int, relation: An
 def test_two_bins_and_one_count_are_planned_alike() -> None:
     count = accuracy.epsilon_needed(error=10, statistic="count")
     assert accuracy.epsilon_needed(error=10, statistic="histogram", bins=2) == count
-    assert accuracy.epsilon_needed(error=10, statistic="histogram", bins=2, neighbors="add-remove") > count
+    assert (
+        accuracy.epsilon_needed(error=10, statistic="histogram", bins=2, neighbors="add-remove")
+        > count
+    )
 
 
 def test_a_proportion_is_planned_by_the_exact_law() -> None:
@@ -250,7 +314,9 @@ def test_a_proportion_is_planned_by_the_exact_law() -> None:
 
 
 def test_the_joint_variance_has_the_tail_that_the_plan_assumes() -> None:
-    """4·10⁶ draws of Y₁ + Y₂/2: the share beyond the planned width is 5 % within 6.5 standard errors (8·10⁻¹¹)."""
+    """4·10⁶ draws of Y₁ + Y₂/2: the share beyond the planned width is 5 % within 6.5 standard
+    errors (8·10⁻¹¹).
+    """
     epsilon = accuracy.epsilon_needed(error="0.01", n=1000, statistic="variance", bounds=(0, 1))
     width = float(Fraction("0.01") * 1000 * epsilon / Fraction(9, 8))
     draws = np.random.default_rng().laplace(size=(2, 4_000_000))
@@ -271,8 +337,11 @@ def test_the_worst_data_of_the_plans_are_the_worst(point: float) -> None:
         assert two_laplace_tail(1 - u, u, point) <= math.exp(-point)
         # variance, change-one: (1−2u)·Y₁ − Y₂/2 is never worse than at u = 0
         if abs(1 - 2 * u - 0.5) > 1e-6:
-            assert two_laplace_tail(1 - 2 * u, 0.5, point) <= two_laplace_tail(1, 0.5, point) + 1e-12
-        # variance, add-remove: weights of L1 norm at most 1, of which one alone has the heaviest tail
+            assert (
+                two_laplace_tail(1 - 2 * u, 0.5, point) <= two_laplace_tail(1, 0.5, point) + 1e-12
+            )
+        # variance, add-remove: weights of L1 norm at most 1, of which one alone has the heaviest
+        # tail
         for v in np.linspace(0, u * (1 - u), 20):
             assert abs(u**2 - v) + abs(u**2 - u - v) + abs((1 - u) ** 2 - v) <= 1 + 1e-12
 
@@ -293,10 +362,14 @@ def test_what_is_impossible_says_what_it_takes() -> None:
         accuracy.epsilon_needed(error="0.001", n=10, statistic="mean", bounds=(0, 1), total=1)
     with pytest.raises(InvalidParameter, match=r"impossible: ± 0.001 takes more than epsilon=1"):
         accuracy.epsilon_needed(error="0.001", statistic="count", total=1)
-    with pytest.raises(InvalidParameter, match="does not depend on the number of people; use epsilon_needed"):
+    with pytest.raises(
+        InvalidParameter, match="does not depend on the number of people; use epsilon_needed"
+    ):
         accuracy.people_needed(error=1, epsilon=1, statistic="count")
     with pytest.raises(InvalidParameter, match="does not depend on the number of people"):
-        accuracy.people_needed(error=1, epsilon=1, statistic="median", bounds=(0, 1), method="laplace")
+        accuracy.people_needed(
+            error=1, epsilon=1, statistic="median", bounds=(0, 1), method="laplace"
+        )
     with pytest.raises(InvalidParameter, match=r"takes over 10\^18 people"):
         accuracy.people_needed(error="1e-30", epsilon="0.001", statistic="mean", bounds=(0, 1))
 
@@ -321,7 +394,13 @@ def test_what_is_impossible_says_what_it_takes() -> None:
     ],
 )
 def test_a_plan_refuses_what_it_cannot_use(changed: dict[str, Any], message: str) -> None:
-    plan: dict[str, Any] = {"error": 1, "epsilon": 1, "statistic": "mean", "bounds": (0, 1), **changed}
+    plan: dict[str, Any] = {
+        "error": 1,
+        "epsilon": 1,
+        "statistic": "mean",
+        "bounds": (0, 1),
+        **changed,
+    }
     with pytest.raises(InvalidParameter, match=message):
         accuracy.people_needed(**plan)
 
@@ -343,19 +422,33 @@ def test_the_lemma_refuses_what_it_cannot_use() -> None:
 numbers = st.lists(st.fractions(Fraction(1, 100), 100, max_denominator=100), min_size=1, max_size=6)
 
 
-@given(numbers, st.sampled_from(["errors", "variance", "absolute"]), st.fractions(Fraction(1, 100), 10), st.data())
+@given(
+    numbers,
+    st.sampled_from(["errors", "variance", "absolute"]),
+    st.fractions(Fraction(1, 100), 10),
+    st.data(),
+)
 def test_shares_never_exceed_epsilon_and_follow_the_rule(
     deltas: list[Fraction], rule: str, epsilon: Fraction, data: st.DataObject
 ) -> None:
-    others = data.draw(st.lists(st.fractions(1, 10, max_denominator=10), min_size=len(deltas), max_size=len(deltas)))
-    options: dict[str, Any] = {"errors": others} if rule == "errors" else {"weights": others, "minimize": rule}
+    others = data.draw(
+        st.lists(
+            st.fractions(1, 10, max_denominator=10), min_size=len(deltas), max_size=len(deltas)
+        )
+    )
+    options: dict[str, Any] = (
+        {"errors": others} if rule == "errors" else {"weights": others, "minimize": rule}
+    )
     shares = accuracy.split(epsilon, sensitivities=deltas, **options)
     assert sum(shares) <= epsilon
     assert sum(charge(share) for share in shares) <= charge(epsilon)
     assert epsilon - sum(shares) <= (len(shares) + 1) * UNIT
     power = {"errors": 1, "variance": 1 / 3, "absolute": 1 / 2}[rule]
     wishes = [
-        float({"errors": delta / other, "variance": other * delta**2, "absolute": other * delta}[rule]) ** power
+        float(
+            {"errors": delta / other, "variance": other * delta**2, "absolute": other * delta}[rule]
+        )
+        ** power
         for delta, other in zip(deltas, others, strict=True)
     ]
     for share, wish in zip(shares, wishes, strict=True):
@@ -371,9 +464,14 @@ def test_the_shares_are_optimal(minimize: Any) -> None:
         return float(np.sum(weights * (2 * scales**2 if minimize == "variance" else scales)))
 
     best = optimize.minimize(
-        lambda logs: cost(np.exp(logs) / np.exp(logs).sum()), np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-8}
+        lambda logs: cost(np.exp(logs) / np.exp(logs).sum()),
+        np.zeros(3),
+        method="Nelder-Mead",
+        options={"xatol": 1e-8},
     )
-    shares = accuracy.split(1, sensitivities=deltas.tolist(), weights=weights.tolist(), minimize=minimize)
+    shares = accuracy.split(
+        1, sensitivities=deltas.tolist(), weights=weights.tolist(), minimize=minimize
+    )
     assert cost(np.array([float(share) for share in shares])) <= best.fun * (1 + 1e-6)
 
 
@@ -388,7 +486,10 @@ def test_equal_parts_are_equal_and_on_the_ledgers_grid() -> None:
     [
         ({}, "either parts, or sensitivities"),
         ({"parts": 2, "sensitivities": [1]}, "either parts, or sensitivities"),
-        ({"sensitivities": [1], "errors": [1], "weights": [1]}, "at most one of errors and weights"),
+        (
+            {"sensitivities": [1], "errors": [1], "weights": [1]},
+            "at most one of errors and weights",
+        ),
         ({"parts": 2, "weights": [1, 1]}, "need sensitivities"),
         ({"sensitivities": []}, "as many"),
         ({"sensitivities": [1, 2], "errors": [1]}, "as many"),
@@ -405,8 +506,12 @@ def test_a_split_refuses_what_it_cannot_use(options: dict[str, Any], message: st
         accuracy.split(1, **options)
 
 
-def test_where_missing_values_are_dropped_a_mean_errs_by_up_to_1_4_times_as_much_as_planned() -> None:
-    """At an end of the bounds the noise of the sum and that of the number are two draws of Lap(R/nε)."""
+def test_where_missing_values_are_dropped_a_mean_errs_by_up_to_1_4_times_as_much_as_planned() -> (
+    None
+):
+    """At an end of the bounds the noise of the sum and that of the number are two draws of
+    Lap(R/nε).
+    """
     epsilon, n, width = Fraction(1, 10), 10_000, 120
     of_sum, of_number = centred_scales(width, epsilon)
     assert of_sum / 2 == of_number * width / 2 == width / epsilon

@@ -29,7 +29,10 @@ def test_the_float_grid_pays_for_its_rounding_and_never_much(sensitivity, epsilo
     # rounding moves each of the changed coordinates by up to one step more
     assert grid.scale * grid.step * epsilon == sensitivity + changes * grid.step == grid.sensitivity
     assert grid.sensitivity <= sensitivity * Fraction(129, 128)
-    assert grid.step <= sensitivity / epsilon * Fraction(1, 2**20) or changes * grid.step <= sensitivity / 64
+    assert (
+        grid.step <= sensitivity / epsilon * Fraction(1, 2**20)
+        or changes * grid.step <= sensitivity / 64
+    )
 
 
 def test_the_grid_is_fine_for_ordinary_parameters():
@@ -44,7 +47,12 @@ def test_no_changes_are_refused():
         float_grid(Fraction(1), Fraction(1), 0)
 
 
-@given(st.fractions(-(10**6), 10**6, max_denominator=10**6), positive, st.integers(1, 30), st.booleans())
+@given(
+    st.fractions(-(10**6), 10**6, max_denominator=10**6),
+    positive,
+    st.integers(1, 30),
+    st.booleans(),
+)
 def test_a_grid_of_values_covers_the_bounds_and_less_than_a_step_more(lower, width, bits, whole):
     upper = lower + width
     grid = value_grid((lower, upper), bits=bits, whole=whole)

@@ -1,11 +1,15 @@
-"""How far one unit moves what is released stands in `sensitivity.terms` alone, and each of its lines has a law.
+"""How far one unit moves what is released stands in `sensitivity.terms` alone, and each of its
+lines has a law.
 
 What holds it there:
 
-- Nobody else reads how many rows a unit has, in how many groups, and whether it is replaced: designs ask `UnitLimits` for Δ.
-- `UnitLimits` are made where a question becomes a plan, and where an array becomes a question. Certificates and audits judge
+- Nobody else reads how many rows a unit has, in how many groups, and whether it is replaced:
+  designs ask `UnitLimits` for Δ.
+- `UnitLimits` are made where a question becomes a plan, and where an array becomes a question.
+  Certificates and audits judge
   what is released from outside, and make their own.
-- Where `UnitLimits` say three times as much, all noise is three times as large, of every statistic and on every way.
+- Where `UnitLimits` say three times as much, all noise is three times as large, of every statistic
+  and on every way.
 - An import contract (pyproject.toml) keeps engines, samplers, ledger, files and server away from Δ.
 """
 
@@ -33,15 +37,20 @@ FAMILIES = "unit/release/statistics/test_families.py"
 LAWS = {
     **dict.fromkeys(("lone", "joint", "centred", "squares", "pair", "Bernstein"), JOINT),
     **dict.fromkeys(("sum", "mean", "variance", "row_changes", "touched"), TIGHT),
-    "ranks": "laws/test_permute_and_flip_is_private.py::test_quantiles_are_private_at_every_admitted_pair_of_rates",
+    "ranks": (
+        "laws/test_permute_and_flip_is_private.py::test_quantiles_are_private_at_every_admitted_pair_of_rates"
+    ),
     "family": f"{FAMILIES}::test_a_row_costs_exactly_epsilon",
     **dict.fromkeys(
-        ("columns", "column", "shared_rows"), f"{FAMILIES}::test_a_row_in_another_s_place_costs_at_most_epsilon"
+        ("columns", "column", "shared_rows"),
+        f"{FAMILIES}::test_a_row_in_another_s_place_costs_at_most_epsilon",
     ),
     "profile": "laws/test_profiles_are_private.py::test_some_pair_of_tables_loses_all_of_epsilon",
     "tree": "laws/test_tree_is_private.py::test_designed_trees_lose_exactly_epsilon",
 }
-"""For each line of the table of designs, and for each Δ that `UnitLimits` give, the law that tries to exceed it."""
+"""For each line of the table of designs, and for each Δ that `UnitLimits` give, the law that tries
+to exceed it.
+"""
 
 FACTS = {"rows", "max_groups", "replaced", "factor"}
 DELTAS = ["sum", "mean", "variance", "family", "shared_rows", "ranks", "tree", "profile"]
@@ -50,10 +59,15 @@ DELTAS = ["sum", "mean", "variance", "family", "shared_rows", "ranks", "tree", "
 @cache
 def nodes() -> list[tuple[Path, ast.AST]]:
     """All of the source that names terms."""
-    paths = [path for path in sorted(SOURCE.rglob("*.py")) if path != HOME and JUDGES not in path.parents]
+    paths = [
+        path for path in sorted(SOURCE.rglob("*.py")) if path != HOME and JUDGES not in path.parents
+    ]
     texts = {path.relative_to(SOURCE): path.read_text("utf-8") for path in paths}
     return [
-        (path, node) for path, text in texts.items() if "terms" in text.lower() for node in ast.walk(ast.parse(text))
+        (path, node)
+        for path, text in texts.items()
+        if "terms" in text.lower()
+        for node in ast.walk(ast.parse(text))
     ]
 
 
@@ -95,10 +109,18 @@ def test_a_delta_is_divided_by_epsilon_and_nothing_else_is_done_to_it() -> None:
 
 @pytest.mark.slow
 def test_noise_is_as_large_as_the_table_says() -> None:
-    """With three times the Δ every scale is three times as large, and every rate a third, but for the rounding."""
-    some = [row for row in report._certificates() if "GROUP" not in row[0] and "laplace_mechanism" not in row[0]]
+    """With three times the Δ every scale is three times as large, and every rate a third, but for
+    the rounding.
+    """
+    some = [
+        row
+        for row in report._certificates()
+        if "GROUP" not in row[0] and "laplace_mechanism" not in row[0]
+    ]
     before = {row[:2]: row[2]() for row in some}
-    wrong = mock.patch.multiple(UnitLimits, **{name: tripled(name) for name in [*DELTAS, "row_changes", "touched"]})
+    wrong = mock.patch.multiple(
+        UnitLimits, **{name: tripled(name) for name in [*DELTAS, "row_changes", "touched"]}
+    )
     anew = mock.patch.object(families.JointDesign, "_known_scales", property(lambda _: {}))
     with wrong, anew:
         after = {row[:2]: row[2]() for row in some}
@@ -106,7 +128,8 @@ def test_noise_is_as_large_as_the_table_says() -> None:
     for key, certificate in before.items():
         for row, two in zip(certificate.parts, after[key].parts, strict=True):
             scales = [
-                [scale * step for scale, step in zip(part.scales, part.steps, strict=True)] for part in (row, two)
+                [scale * step for scale, step in zip(part.scales, part.steps, strict=True)]
+                for part in (row, two)
             ]
             rates = [[part.facts.get(name, 0) for name in ("over", "under")] for part in (two, row)]
             for small, large in [*zip(*scales, strict=True), *zip(*rates, strict=True)]:
@@ -129,7 +152,13 @@ def tripled(name: str) -> object:
 
 def test_each_line_of_the_table_has_its_law() -> None:
     text = str(terms.__doc__).partition("the scales at ε = 1 are")[2].partition("Where a moves")[0]
-    assert {*re.findall(r"^    (\w+) ", text, re.MULTILINE), *DELTAS, "column", "row_changes", "touched"} == LAWS.keys()
+    assert {
+        *re.findall(r"^    (\w+) ", text, re.MULTILINE),
+        *DELTAS,
+        "column",
+        "row_changes",
+        "touched",
+    } == LAWS.keys()
     for law in LAWS.values():
         file, _, name = law.partition("::")
         assert f"def {name}(" in (ROOT / "tests" / file).read_text("utf-8"), law

@@ -40,7 +40,9 @@ def test_a_sum_far_from_zero_costs_more_when_units_may_vanish() -> None:
 
 
 @given(st.integers(2, 10**18), st.booleans(), st.sampled_from(["change-one", "add-remove"]))
-def test_a_std_is_the_root_rounded_up_by_almost_nothing(n: int, sample: bool, relation: str) -> None:
+def test_a_std_is_the_root_rounded_up_by_almost_nothing(
+    n: int, sample: bool, relation: str
+) -> None:
     delta = sensitivity.std(n=n, bounds=(-1, 2), sample=sample, neighbors=relation)
     square = Fraction(9, n) if sample else Fraction(9 * (n - 1), n**2)
     assert square <= delta**2 <= square * (1 + Fraction(1, 2**61))
@@ -70,7 +72,9 @@ def test_one_unit_has_no_spread() -> None:
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 def test_a_median_without_n_is_safe_for_every_n(relation: str) -> None:
     without = sensitivity.median(bounds=(0, 1), neighbors=relation)
-    assert without == max(sensitivity.median(n=n, bounds=(0, 1), neighbors=relation) for n in range(1, 10))
+    assert without == max(
+        sensitivity.median(n=n, bounds=(0, 1), neighbors=relation) for n in range(1, 10)
+    )
 
 
 @pytest.mark.parametrize("name", ["mean", "proportion", "variance", "std"])
@@ -82,7 +86,9 @@ def test_a_private_n_is_refused_with_what_to_do(name: str) -> None:
         getattr(sensitivity, name)(n=None, **given)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "variance", "std", "min", "max", "median", "quantile"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "variance", "std", "min", "max", "median", "quantile"]
+)
 def test_bad_bounds_and_neighbors_are_refused_everywhere(name: str) -> None:
     statistic = getattr(sensitivity, name)
     first = (0.5,) if name == "quantile" else ()

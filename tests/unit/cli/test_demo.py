@@ -1,4 +1,6 @@
-"""The demonstration: everything that it says it makes is there, and nothing but what it made is ever removed."""
+"""The demonstration: everything that it says it makes is there, and nothing but what it made is
+ever removed.
+"""
 
 import io
 import json
@@ -29,7 +31,14 @@ def test_it_publishes_a_table_a_figure_a_report_and_their_records(made):
 
 def test_it_shows_the_plan_the_attacker_and_a_ledger_that_adds_up(made):
     folder, said = made
-    for part in ("Plan first", "visits  8    8      ± 40", "Then release", "An attacker", "100%", "The ledger"):
+    for part in (
+        "Plan first",
+        "visits  8    8      ± 40",
+        "Then release",
+        "An attacker",
+        "100%",
+        "The ledger",
+    ):
         assert part in said
     assert "ε 1.75 of 3 is spent, 1.25 is left" in said
     with open_study(folder / "study.toml") as study:
@@ -39,7 +48,10 @@ def test_it_shows_the_plan_the_attacker_and_a_ledger_that_adds_up(made):
 def test_the_invented_people_are_as_many_as_it_says_and_the_same_in_every_run():
     visits = demo_data.visits()
     assert len(visits.column("person").unique()) == demo_data.PEOPLE
-    assert visits.group_by("person").aggregate([("age", "count")]).column("age_count").to_numpy().max() <= 4
+    assert (
+        visits.group_by("person").aggregate([("age", "count")]).column("age_count").to_numpy().max()
+        <= 4
+    )
     assert len(set(demo_data.county_names())) == demo_data.COUNTIES
     assert visits.equals(demo_data.visits())
 

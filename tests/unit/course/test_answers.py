@@ -95,14 +95,19 @@ def test_a_power_of_e_without_parentheses_is_asked_about(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["().__class__", "__import__('os').system('true')", "9**9**9**9", "exp(" * 90 + ")" * 90]
+    "text",
+    ["().__class__", "__import__('os').system('true')", "9**9**9**9", "exp(" * 90 + ")" * 90],
 )
 def test_no_text_runs_code_or_forever(text):
     with pytest.raises(Unreadable):
         number(text)
 
 
-@given(st.lists(st.sampled_from([*"0123.,eE+-*/^()√²³αε% nRx", "sqrt", "ln", "min", "_", "é"]), max_size=14))
+@given(
+    st.lists(
+        st.sampled_from([*"0123.,eE+-*/^()√²³αε% nRx", "sqrt", "ln", "min", "_", "é"]), max_size=14
+    )
+)
 def test_a_text_is_a_number_or_is_refused_in_words(pieces):
     with suppress(Unreadable):
         assert math.isfinite(evaluate("".join(pieces), VALUES))
@@ -112,11 +117,16 @@ def test_a_function_gets_the_arguments_that_it_can_use():
     assert evaluate(lambda a, e, n: a * e * n, VALUES) == 0.375
     assert evaluate(lambda a, e, n: Fraction(n, a * e), VALUES) == 24
     assert evaluate(np.hypot, {"a": 3, "b": 4}) == 5
-    with pytest.raises(Unreadable, match=r"fails at alpha = 0.25 and epsilon = 0.5 and n = 3 with ZeroDivisionError"):
+    with pytest.raises(
+        Unreadable,
+        match=r"fails at alpha = 0.25 and epsilon = 0.5 and n = 3 with ZeroDivisionError",
+    ):
         evaluate(lambda a, e, n: 1 / 0, VALUES)
 
 
-@pytest.mark.parametrize("wrong", [None, True, "x", b"1", 1j, [1, 2], math.inf, np.nan, np.array([1, 2]), object()])
+@pytest.mark.parametrize(
+    "wrong", [None, True, "x", b"1", 1j, [1, 2], math.inf, np.nan, np.array([1, 2]), object()]
+)
 def test_what_is_no_finite_number_is_refused(wrong):
     with pytest.raises(Unreadable):
         number(wrong)

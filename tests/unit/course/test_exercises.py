@@ -1,6 +1,7 @@
 """A table of answers: every correct form is accepted, every usual slip is refused with its words.
 
-What is right follows here from the data sets and the laws themselves, not from the formulas of the checks.
+What is right follows here from the data sets and the laws themselves, not from the formulas of the
+checks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ AVERAGE = {"n": 100, "R": 120}
 PEOPLE = {"alpha": "0.01", "epsilon": "0.1"}
 
 RIGHT: list[tuple[str, str, Any, dict[str, Any]]] = [
-    *(("norm", "norm", answer, {}) for answer in (4, 4.0, "4", Fraction(4), Decimal(4), np.int64(4), np.array([4.0]))),
+    *(
+        ("norm", "norm", answer, {})
+        for answer in (4, 4.0, "4", Fraction(4), Decimal(4), np.int64(4), np.array([4.0]))
+    ),
     *(
         ("1.2", "average", answer, {})
         for answer in (
@@ -42,10 +46,19 @@ RIGHT: list[tuple[str, str, Any, dict[str, Any]]] = [
             "(1/n)·R",
         )
     ),
-    *(("1.2", "average", answer, AVERAGE) for answer in (1.2, Fraction(6, 5), "6/5", "120/100", np.float64(1.2))),
+    *(
+        ("1.2", "average", answer, AVERAGE)
+        for answer in (1.2, Fraction(6, 5), "6/5", "120/100", np.float64(1.2))
+    ),
     *(("histogram", "histogram", answer, {}) for answer in (2, 2.0, "2", Fraction(2), np.int8(2))),
-    *(("scale", "scale", answer, SCALE) for answer in (20, 2 / 0.1, 2 / Fraction("0.1"), "2/0.1", Decimal("20.0"))),
-    *(("1.5", "suffolk", answer, {}) for answer in (20, 20.0, 2 / 0.1, "2/0.1", Fraction(20), np.float32(20))),
+    *(
+        ("scale", "scale", answer, SCALE)
+        for answer in (20, 2 / 0.1, 2 / Fraction("0.1"), "2/0.1", Decimal("20.0"))
+    ),
+    *(
+        ("1.5", "suffolk", answer, {})
+        for answer in (20, 20.0, 2 / 0.1, "2/0.1", Fraction(20), np.float32(20))
+    ),
     *(
         ("1.5", "largest", answer, {})
         for answer in (
@@ -82,7 +95,10 @@ RIGHT: list[tuple[str, str, Any, dict[str, Any]]] = [
             "√2·(αε)^-1",
         )
     ),
-    *(("1.6", "laplace", answer, PEOPLE) for answer in (1414.2135, 1414, 1415, 1414.2, 1410, "1,415", np.int32(1415))),
+    *(
+        ("1.6", "laplace", answer, PEOPLE)
+        for answer in (1414.2135, 1414, 1415, 1414.2, 1410, "1,415", np.int32(1415))
+    ),
     *(
         ("1.6", "response", answer, {})
         for answer in (
@@ -125,29 +141,54 @@ RIGHT: list[tuple[str, str, Any, dict[str, Any]]] = [
             "min(1, d*exp(-y/λ))",
         )
     ),
-    *(("factor", "factor", answer, {}) for answer in (math.exp(0.5), 1.65, 1.6487, "e^0.5", "exp(1/2)", "√e")),
+    *(
+        ("factor", "factor", answer, {})
+        for answer in (math.exp(0.5), 1.65, 1.6487, "e^0.5", "exp(1/2)", "√e")
+    ),
     *(("A", "difference", answer, {}) for answer in (1, -1, "1", "−1", 1.0)),
     *(
         ("A", "share", answer, {})
-        for answer in (math.e / (1 + math.e), 0.731, "73.1 %", "e/(1+e)", "1/(1 + exp(-1))", np.float32(0.731))
+        for answer in (
+            math.e / (1 + math.e),
+            0.731,
+            "73.1 %",
+            "e/(1+e)",
+            "1/(1 + exp(-1))",
+            np.float32(0.731),
+        )
     ),
     *(("B", "multiple", answer, {}) for answer in (2, 2.0, Fraction(2), "2")),
     *(("B", "private", answer, {}) for answer in (False, np.False_, "no", "False", 0)),
-    *(("C", "once", answer, {}) for answer in (Fraction(1, 2), 0.5, "1/2", "0.5", Decimal("0.5"), "50%")),
+    *(
+        ("C", "once", answer, {})
+        for answer in (Fraction(1, 2), 0.5, "1/2", "0.5", Decimal("0.5"), "50%")
+    ),
     *(("C", "thrice", answer, {}) for answer in (Fraction(1, 4), 0.25, "1/4", "25 %")),
-    *(("D", "free", answer, {}) for answer in ([1, 2, 4], (4, 2, 1), {1, 2, 4}, "1, 2, 4", np.array([1, 2, 4]))),
+    *(
+        ("D", "free", answer, {})
+        for answer in ([1, 2, 4], (4, 2, 1), {1, 2, 4}, "1, 2, 4", np.array([1, 2, 4]))
+    ),
     *(("E", "papers", answer, {}) for answer in (0.5, "1/2", Fraction(1, 2), "50 %")),
     *(("E", "redrawn", answer, {}) for answer in (False, "no")),
     *(("F", "once", answer, {}) for answer in (0.3, "3/10", Decimal("0.3"))),
     *(("F", "moved", answer, {}) for answer in (0.6, "2 * 0.3", Fraction(3, 5))),
     *(("F", "separately", answer, {}) for answer in (3.6, "12 * 0.3", np.float32(3.6))),
     *(("G", "factor", answer, {}) for answer in (math.exp(2), 7.39, "e^2", "exp(0.5)^4")),
-    *(("G", "share", answer, {}) for answer in (0.881, "88.1 %", "e^2/(1 + e^2)", 1 / (1 + math.exp(-2)))),
+    *(
+        ("G", "share", answer, {})
+        for answer in (0.881, "88.1 %", "e^2/(1 + e^2)", 1 / (1 + math.exp(-2)))
+    ),
     *(("G", "scale", answer, {}) for answer in (8, 8.0, "4/0.5", Fraction(8))),
     *(("H", "real", answer, {}) for answer in (2, "2", 2.0)),
-    *(("H", "exceeds", answer, {}) for answer in (0.534, "53.4 %", "1/(1 + exp(-1))^2", "(e/(1 + e))^2")),
+    *(
+        ("H", "exceeds", answer, {})
+        for answer in (0.534, "53.4 %", "1/(1 + exp(-1))^2", "(e/(1 + e))^2")
+    ),
     *(("H", "scale", answer, {}) for answer in (2, "2/1", Fraction(2))),
-    *(("I", "largest", answer, {}) for answer in (73.5, "2*53*ln(2)", 106 * math.log(2), np.float32(73.47))),
+    *(
+        ("I", "largest", answer, {})
+        for answer in (73.5, "2*53*ln(2)", 106 * math.log(2), np.float32(73.47))
+    ),
     *(("I", "private", answer, {}) for answer in (False, "no")),
 ]
 
@@ -303,16 +344,24 @@ WRONG: list[tuple[str, str, Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("exercise", "part", "answer", "given"), RIGHT)
 def test_a_right_answer_is_accepted_in_every_form(exercise, part, answer, given):
-    found = {finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings}[part]
+    found = {
+        finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings
+    }[part]
     assert found.right, found.words
 
 
 @pytest.mark.parametrize(("exercise", "part", "answer", "given", "words"), WRONG)
-def test_a_wrong_answer_is_refused_with_the_slip_that_it_may_be(exercise, part, answer, given, words):
-    found = {finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings}[part]
+def test_a_wrong_answer_is_refused_with_the_slip_that_it_may_be(
+    exercise, part, answer, given, words
+):
+    found = {
+        finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings
+    }[part]
     assert not found.right
     assert words in found.words
-    again = {finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings}[part]
+    again = {
+        finding.part: finding for finding in check(exercise, given=given, **{part: answer}).findings
+    }[part]
     assert again == found
 
 
@@ -341,18 +390,28 @@ def test_what_the_checks_want_is_what_data_sets_and_laws_have():
     for n, R in product((1, 2, 3, 4), (1, 120)):
         moved = greatest_move(lambda x: [Fraction(sum(x), len(x))], (0, Fraction(R, 2), R), n)
         assert wanted("1.2", "average", n=n, R=R) == float(moved)
-    assert wanted("histogram", "histogram") == greatest_move(lambda x: [x.count(bin) for bin in "AB"], "AB", 2)
+    assert wanted("histogram", "histogram") == greatest_move(
+        lambda x: [x.count(bin) for bin in "AB"], "AB", 2
+    )
     for epsilon, d in (("0.1", 3143), ("0.5", 58)):
         scale = float(discreet.sensitivity.histogram(bins=d) / Fraction(epsilon))
         given = {"epsilon": epsilon, "counties": d}
         assert wanted("scale", "scale", epsilon=epsilon) == pytest.approx(scale)
-        assert wanted("1.5", "suffolk", **given) == pytest.approx(discreet.accuracy.expected_error(scale))
-        assert wanted("1.5", "largest", **given) == pytest.approx(discreet.accuracy.expected_max(scale, d=d))
+        assert wanted("1.5", "suffolk", **given) == pytest.approx(
+            discreet.accuracy.expected_error(scale)
+        )
+        assert wanted("1.5", "largest", **given) == pytest.approx(
+            discreet.accuracy.expected_max(scale, d=d)
+        )
     for alpha, epsilon in (("0.01", "0.1"), ("0.02", "0.05")):
         n = wanted("1.6", "laplace", alpha=alpha, epsilon=epsilon)
-        assert discreet.accuracy.root_mean_square_error(1 / Fraction(epsilon)) / n == pytest.approx(float(alpha))
+        assert discreet.accuracy.root_mean_square_error(1 / Fraction(epsilon)) / n == pytest.approx(
+            float(alpha)
+        )
         people = round(wanted("1.6", "response", alpha=alpha, epsilon=epsilon))
-        assert discreet.accuracy.randomized_response(n=people, epsilon=epsilon) == pytest.approx(float(alpha), rel=1e-4)
+        assert discreet.accuracy.randomized_response(n=people, epsilon=epsilon) == pytest.approx(
+            float(alpha), rel=1e-4
+        )
     law = discreet.DiscreteLaplace(2)
     ratios = [law.pmf(y - 10) / law.pmf(y - 11) for y in range(22)]
     assert wanted("factor", "factor", epsilon="0.5") == pytest.approx(max(ratios))
@@ -366,13 +425,24 @@ def test_what_the_checks_want_is_what_data_sets_and_laws_have():
 SHEETS: dict[str, list[dict[str, Any]]] = {
     "norm": [{"vector": vector} for vector in ((1, -2, 2), (0, 5, -4), (3, 3, -3, 1))],
     "1.2": [{"n": n, "R": R} for n, R in product((50, 100, 120), (60, 120, 200))],
-    "scale": [{"sensitivity": delta, "epsilon": eps} for delta, eps in product((2, 5), ("0.05", "0.1", "0.5", "1"))],
-    "1.5": [{"epsilon": eps, "counties": d} for eps, d in product(("0.05", "0.1", "0.5", "1"), (50, 58, 254, 3143))],
-    "1.6": [{"alpha": alpha, "epsilon": eps} for alpha, eps in product(("0.01", "0.02"), ("0.05", "0.1", "0.5"))],
+    "scale": [
+        {"sensitivity": delta, "epsilon": eps}
+        for delta, eps in product((2, 5), ("0.05", "0.1", "0.5", "1"))
+    ],
+    "1.5": [
+        {"epsilon": eps, "counties": d}
+        for eps, d in product(("0.05", "0.1", "0.5", "1"), (50, 58, 254, 3143))
+    ],
+    "1.6": [
+        {"alpha": alpha, "epsilon": eps}
+        for alpha, eps in product(("0.01", "0.02"), ("0.05", "0.1", "0.5"))
+    ],
     "factor": [{"epsilon": eps} for eps in ("0.2", "0.5", "1", "2")],
     "A": [{"epsilon": eps} for eps in ("0.2", "0.5", "1", "2")],
     "B": [{"divisor": times} for times in (2, 3, 4, 10)],
-    "C": [{"months": months, "several": several} for months, several in ((12, 3), (12, 4), (52, 5))],
+    "C": [
+        {"months": months, "several": several} for months, several in ((12, 3), (12, 4), (52, 5))
+    ],
 }
 
 
@@ -407,7 +477,10 @@ def test_an_exercise_may_be_named_by_a_small_letter_or_a_number():
         (lambda: check("1.3", 4), "exercise must be one of the course, got '1.3'"),
         (lambda: check("1.5", 20), "has 2 parts, got one answer; write suffolk=…, largest=…"),
         (lambda: check("1.5", essex=20), "has the parts suffolk, largest, got 'essex'"),
-        (lambda: check("1.5", suffolk=20, given={"rate": 1}), "has the parameters epsilon, counties, got 'rate'"),
+        (
+            lambda: check("1.5", suffolk=20, given={"rate": 1}),
+            "has the parameters epsilon, counties, got 'rate'",
+        ),
         (lambda: check("D", [1], given={"rate": 1}), "has no parameters, got 'rate'"),
     ],
 )

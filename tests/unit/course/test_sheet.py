@@ -29,7 +29,9 @@ def blocks(text):
 
 def rounded(answers):
     """Answers as a student gives them, with three digits."""
-    return tuple(answer if isinstance(answer, bool) else f"{answer:.3g}" for answer in answers.values())
+    return tuple(
+        answer if isinstance(answer, bool) else f"{answer:.3g}" for answer in answers.values()
+    )
 
 
 def test_a_number_gives_the_same_sheet_always_and_everywhere():
@@ -65,13 +67,21 @@ def test_a_sheet_holds_no_solution_and_no_answer():
             assert f"*Hint.* {task.hint}" in section
             for name in task.parts:
                 assert re.search(rf"^    {name}=\.\.\.,  # ", section, re.MULTILINE)
-            public = set(re.findall(r"[\d.]*\d", task.question.format(**given) + task.hint + str(given)))
+            public = set(
+                re.findall(r"[\d.]*\d", task.question.format(**given) + task.hint + str(given))
+            )
             for name, answer in task.answers(**given).items():
-                shown = {f"{answer:.6g}", f"{answer:.3g}"} if not isinstance(answer, bool) else {f"{name}={answer}"}
+                shown = (
+                    {f"{answer:.6g}", f"{answer:.3g}"}
+                    if not isinstance(answer, bool)
+                    else {f"{name}={answer}"}
+                )
                 found = set(re.findall(r"[\d.]*\d|\w+=\w+", section)) & shown
                 # a number that the question itself names, such as an ε that stays what it is
                 assert found <= public, (task.exercise, name, found)
-            for sentence in re.split(r"(?<=\.) ", task.solution.format(**given, **_marked(task, given))):
+            for sentence in re.split(
+                r"(?<=\.) ", task.solution.format(**given, **_marked(task, given))
+            ):
                 assert sentence not in section
 
 
@@ -106,7 +116,11 @@ def test_an_answer_of_another_sheet_or_a_slip_fails_the_check(name):
         assert not check(name, given=given, **task.answers(**other)).right
         for part in parts_of(name, given):
             if isinstance(part, Number):
-                slips = [slip for slip, _ in part.slips if not math.isclose(slip, part.wanted, rel_tol=0.006)]
+                slips = [
+                    slip
+                    for slip, _ in part.slips
+                    if not math.isclose(slip, part.wanted, rel_tol=0.006)
+                ]
                 assert slips
                 assert [slip for slip in slips if not part.judge(slip)] == []
 
@@ -115,40 +129,68 @@ def test_what_a_key_says_is_what_laws_and_data_sets_have():
     for number in range(1, 6):
         given = {name: task.given(number) for name, task in TASKS.items()}
         answers = {name: task.answers(**given[name]) for name, task in TASKS.items()}
-        epsilon = {name: float(Fraction(each["epsilon"])) for name, each in given.items() if "epsilon" in each}
+        epsilon = {
+            name: float(Fraction(each["epsilon"]))
+            for name, each in given.items()
+            if "epsilon" in each
+        }
         assert answers["1.2"]["average"] == pytest.approx(given["1.2"]["R"] / given["1.2"]["n"])
-        assert answers["1.5"]["largest"] == pytest.approx(2 / epsilon["1.5"] * (math.log(given["1.5"]["counties"]) + 1))
+        assert answers["1.5"]["largest"] == pytest.approx(
+            2 / epsilon["1.5"] * (math.log(given["1.5"]["counties"]) + 1)
+        )
         error = float(given["1.6"]["alpha"])
         assert answers["1.6"]["laplace"] == pytest.approx(math.sqrt(2) / (error * epsilon["1.6"]))
-        assert answers["1.6"]["response"] == pytest.approx((2 * error * math.sinh(epsilon["1.6"] / 2)) ** -2)
+        assert answers["1.6"]["response"] == pytest.approx(
+            (2 * error * math.sinh(epsilon["1.6"] / 2)) ** -2
+        )
         odds = math.exp(epsilon["A"])
         assert answers["A"] == pytest.approx({"difference": 1, "share": odds / (1 + odds)})
-        assert answers["B"] == {"multiple": pytest.approx(float(given["B"]["divisor"])), "private": False}
+        assert answers["B"] == {
+            "multiple": pytest.approx(float(given["B"]["divisor"])),
+            "private": False,
+        }
         assert (given["C"]["several"] + 1) * answers["C"]["thrice"] == pytest.approx(epsilon["C"])
         assert 2 * answers["C"]["once"] == pytest.approx(epsilon["C"])
         assert answers["E"] == {"papers": pytest.approx(epsilon["E"]), "redrawn": False}
-        assert answers["F"]["moved"] == pytest.approx(2 * answers["F"]["once"]) == pytest.approx(2 * epsilon["F"])
+        assert (
+            answers["F"]["moved"]
+            == pytest.approx(2 * answers["F"]["once"])
+            == pytest.approx(2 * epsilon["F"])
+        )
         assert answers["F"]["separately"] == pytest.approx(given["F"]["wards"] * epsilon["F"])
         factor = math.exp(given["G"]["people"] * epsilon["G"])
         assert answers["G"]["factor"] == pytest.approx(factor)
         assert answers["G"]["share"] == pytest.approx(factor / (1 + factor))
         assert answers["G"]["scale"] * epsilon["G"] == pytest.approx(given["G"]["people"])
         assert answers["H"]["exceeds"] == pytest.approx(beyond(epsilon["H"]), rel=1e-6)
-        assert answers["I"]["largest"] == pytest.approx(given["I"]["bits"] * math.log(2) / epsilon["I"])
+        assert answers["I"]["largest"] == pytest.approx(
+            given["I"]["bits"] * math.log(2) / epsilon["I"]
+        )
         assert answers["I"]["private"] is False
 
 
 def beyond(epsilon):
-    """How often the loss of two counts exceeds ε, if one grows and one falls by 1: all pairs of draws, summed."""
+    """How often the loss of two counts exceeds ε, if one grows and one falls by 1: all pairs of
+    draws, summed.
+    """
     noise, far = DiscreteLaplace(1 / Fraction(str(epsilon))), math.ceil(20 / epsilon)
     chances = {z: noise.pmf(z) for z in range(-far, far + 1)}
-    grows = {loss: sum(chance for z, chance in chances.items() if abs(z + 1) - abs(z) == loss) for loss in (-1, 1)}
-    falls = {loss: sum(chance for z, chance in chances.items() if abs(z - 1) - abs(z) == loss) for loss in (-1, 1)}
+    grows = {
+        loss: sum(chance for z, chance in chances.items() if abs(z + 1) - abs(z) == loss)
+        for loss in (-1, 1)
+    }
+    falls = {
+        loss: sum(chance for z, chance in chances.items() if abs(z - 1) - abs(z) == loss)
+        for loss in (-1, 1)
+    }
     return sum(grows[one] * falls[two] for one, two in product((-1, 1), repeat=2) if one + two > 1)
 
 
 def test_exercises_are_chosen_by_name_and_come_in_the_order_of_the_course():
-    names = [re.search(r'^    "(.*?)",$', block, re.MULTILINE)[1] for block in blocks(sheet(1, ["H", "1.5"]))]
+    names = [
+        re.search(r'^    "(.*?)",$', block, re.MULTILINE)[1]
+        for block in blocks(sheet(1, ["H", "1.5"]))
+    ]
     assert names == ["1.5", "H"]
     titles = [section.partition("\n")[0] for section in sections(key(1, ["H", "1.5"]))]
     assert titles == ["1. The counties", "2. A histogram with the wrong Δ"]
@@ -176,9 +218,12 @@ def test_neither_file_is_written_if_one_of_them_exists(tmp_path):
 
 
 def test_the_order_of_the_choices_is_no_order_that_a_reader_would_guess():
-    """Neighbouring sheets do not have neighbouring numbers, by which a group could guess those of the next."""
+    """Neighbouring sheets do not have neighbouring numbers, by which a group could guess those of
+    the next.
+    """
     task = TASKS["A"]
     steps = [
-        float(task.given(other)["epsilon"]) - float(task.given(one)["epsilon"]) for one, other in pairwise(range(20))
+        float(task.given(other)["epsilon"]) - float(task.given(one)["epsilon"])
+        for one, other in pairwise(range(20))
     ]
     assert len({round(step, 2) for step in steps}) > 5

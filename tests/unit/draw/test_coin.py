@@ -15,8 +15,13 @@ from scripted import Scripted, flip
 
 WORD = 2**64
 
-EXPONENTS = [Fraction(text) for text in ("1/1000000007", "1/10", "1/3", "1", "7/3", "10", "44", "45", "100", "5000")]
-EPSILONS = [Fraction(text) for text in ("1/1000000000", "1/10", "1/3", "1", "2", "10", "44", "50", "300")]
+EXPONENTS = [
+    Fraction(text)
+    for text in ("1/1000000007", "1/10", "1/3", "1", "7/3", "10", "44", "45", "100", "5000")
+]
+EPSILONS = [
+    Fraction(text) for text in ("1/1000000000", "1/10", "1/3", "1", "2", "10", "44", "50", "300")
+]
 
 
 def edges(value: mpmath.mpf, count: int) -> list[int]:
@@ -31,8 +36,12 @@ def edges(value: mpmath.mpf, count: int) -> list[int]:
 
 def cases() -> list[tuple[object, list[int]]]:
     with mpmath.workdps(3000):  # e^(−5000) has 2,172 zeros after the point
-        return [(exponential(x), edges(mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator), 3)) for x in EXPONENTS] + [
-            (logistic(x), edges(1 / (1 + mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator)), 3)) for x in EPSILONS
+        return [
+            (exponential(x), edges(mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator), 3))
+            for x in EXPONENTS
+        ] + [
+            (logistic(x), edges(1 / (1 + mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator)), 3))
+            for x in EPSILONS
         ]
 
 
@@ -50,7 +59,9 @@ def test_thresholds_are_the_digits_of_an_independent_computation(chance, words):
 @pytest.mark.parametrize(("chance", "words"), CASES)
 def test_a_word_below_the_threshold_is_heads_and_above_is_tails_without_more_bits(chance, words):
     first = words[0]
-    around = [word for word in (0, first - 1, first + 1, WORD - 1) if 0 <= word < WORD and word != first]
+    around = [
+        word for word in (0, first - 1, first + 1, WORD - 1) if 0 <= word < WORD and word != first
+    ]
     expected = [word < first for word in around]
     assert [flip(chance, Scripted([word])) for word in around] == expected
     assert flips(chance, len(around), entropy=Scripted(around)).tolist() == expected
@@ -59,7 +70,12 @@ def test_a_word_below_the_threshold_is_heads_and_above_is_tails_without_more_bit
 @pytest.mark.parametrize(("chance", "words"), CASES)
 def test_a_tie_is_broken_by_further_bits_and_only_by_as_many_as_it_takes(chance, words):
     first, second, third = words
-    endings = [([second - 1], True), ([second + 1], False), ([second, third - 1], True), ([second, third + 1], False)]
+    endings = [
+        ([second - 1], True),
+        ([second + 1], False),
+        ([second, third - 1], True),
+        ([second, third + 1], False),
+    ]
     for extra, heads in endings:
         if not 0 <= extra[-1] < WORD:
             continue
@@ -89,7 +105,9 @@ def test_certain_coins_are_certain():
     assert logistic(Fraction(0)) == Fraction(1, 2)
 
 
-@pytest.mark.parametrize("chance", [Fraction(1, 3), exponential(Fraction(1)), logistic(Fraction(1, 10))])
+@pytest.mark.parametrize(
+    "chance", [Fraction(1, 3), exponential(Fraction(1)), logistic(Fraction(1, 10))]
+)
 def test_the_twins_agree_on_the_same_bits(chance):
     generator = np.random.default_rng(7)
     edge = threshold(chance, 64)
@@ -101,14 +119,21 @@ def test_the_twins_agree_on_the_same_bits(chance):
     result = flips(chance, len(words), entropy=fast)
     assert result[:3000].tolist() == [flip(chance, slow) for _ in range(3000)]
     assert result.tolist() == [
-        word < edge if word != edge else tie for word, tie in zip(words, result.tolist(), strict=True)
+        word < edge if word != edge else tie
+        for word, tie in zip(words, result.tolist(), strict=True)
     ]
     assert fast.asked == words.count(edge)
 
 
-@given(st.fractions(0, 1), st.integers(0, WORD - 1), st.lists(st.integers(0, WORD - 1), min_size=9, max_size=9))
+@given(
+    st.fractions(0, 1),
+    st.integers(0, WORD - 1),
+    st.lists(st.integers(0, WORD - 1), min_size=9, max_size=9),
+)
 def test_a_rational_coin_is_the_comparison_of_two_rationals(chance, word, extra):
-    expansion = Fraction(sum(part << (64 * (9 - place)) for place, part in enumerate([word, *extra])), 2**640)
+    expansion = Fraction(
+        sum(part << (64 * (9 - place)) for place, part in enumerate([word, *extra])), 2**640
+    )
     assert decide(chance, word, Scripted([], extra).more) is (expansion < chance)
 
 

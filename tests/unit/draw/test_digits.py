@@ -1,6 +1,8 @@
-"""The numbers of noise: every edge, every cell of the tables, and the law they make together, against mpmath.
+"""The numbers of noise: every edge, every cell of the tables, and the law they make together,
+against mpmath.
 
-The chances here are computed with 120 digits from the law of X and PROOF.md, with no code of `draw.digits`.
+The chances here are computed with 120 digits from the law of X and PROOF.md, with no code of
+`draw.digits`.
 """
 
 from fractions import Fraction
@@ -19,7 +21,21 @@ from scripted import Scripted
 
 BITS, BITS_OF_FEW = vector._BITS, vector._BITS_OF_FEW
 SCALES = [
-    Fraction(text) for text in ("1/40", "1/7", "1/2", "1", "7/3", "10/3", "10", "16", "50/3", "100", "12345/67", "5000")
+    Fraction(text)
+    for text in (
+        "1/40",
+        "1/7",
+        "1/2",
+        "1",
+        "7/3",
+        "10/3",
+        "10",
+        "16",
+        "50/3",
+        "100",
+        "12345/67",
+        "5000",
+    )
 ]
 SCALES += [Fraction(2**20 + 1, 3), Fraction(2**30), Fraction(2**49)]
 CASES = [(scale, *bits) for scale in SCALES for bits in (BITS, BITS_OF_FEW, (4, 3), (4, 0))]
@@ -31,7 +47,9 @@ def power(exponent: Fraction) -> mpmath.mpf:
 
 
 def chances(whole: module.Digits) -> list[mpmath.mpf]:
-    """The chance of every number: tops by the law of X, and excesses by that of M < 2^k, P(M = m) = q^m/Σq^m."""
+    """The chance of every number: tops by the law of X, and excesses by that of M < 2^k, P(M = m) =
+    q^m/Σq^m.
+    """
     return chances_of(whole.scale, whole.lower, whole.low, whole.half)
 
 
@@ -59,7 +77,10 @@ def own_cells(whole: module.Digits) -> list[int]:
 
 def edges_of(whole: module.Digits) -> list[mpmath.mpf]:
     """Where the numbers meet in the shared cells, each without the cells that it has alone."""
-    shared = [chance - mpmath.mpf(own) / 2**16 for chance, own in zip(chances(whole), own_cells(whole), strict=True)]
+    shared = [
+        chance - mpmath.mpf(own) / 2**16
+        for chance, own in zip(chances(whole), own_cells(whole), strict=True)
+    ]
     return [mpmath.mpf(whole.cells[-1]) / 2**16 + below for below in list(accumulate(shared))[:-1]]
 
 
@@ -78,7 +99,9 @@ def test_every_edge_is_that_of_an_independent_computation(scale, top_bits, high_
 
 
 @pytest.mark.parametrize(("scale", "top_bits", "high_bits"), CASES)
-def test_a_top_has_the_cells_that_its_chance_fills_and_the_ends_have_none(scale, top_bits, high_bits):
+def test_a_top_has_the_cells_that_its_chance_fills_and_the_ends_have_none(
+    scale, top_bits, high_bits
+):
     whole = digits(scale, top_bits, high_bits)
     with mpmath.workdps(120):
         for number, (chance, own) in enumerate(zip(chances(whole), own_cells(whole), strict=True)):
@@ -101,7 +124,9 @@ def test_the_recurrences_stay_within_their_slack(scale, top_bits, high_bits, mon
     """The fixed-point numbers are never above the exact edge and never 2²¹ units below."""
     seen = []
     floors = module._floors
-    monkeypatch.setattr(module, "_floors", lambda lows, formula: seen.extend(lows.tolist()) or floors(lows, formula))
+    monkeypatch.setattr(
+        module, "_floors", lambda lows, formula: seen.extend(lows.tolist()) or floors(lows, formula)
+    )
     whole = digits.__wrapped__(scale, top_bits, high_bits)
     with mpmath.workdps(120):
         for (low, high), edge in zip(seen, list(accumulate(chances(whole)))[:-1], strict=True):
@@ -118,7 +143,10 @@ def test_every_cell_and_every_part_holds_its_one_value_or_is_open(scale, bits):
     expected = [top_value(int(number) - whole.half, whole.lower) for number in numbers]
     assert table.cells.tolist() == expected + [0] * (2**16 - table.shared)
     with mpmath.workdps(120):
-        edges = [floor(edge - mpmath.mpf(table.shared) / 2**16, 64 - table.width) for edge in edges_of(whole)]
+        edges = [
+            floor(edge - mpmath.mpf(table.shared) / 2**16, 64 - table.width)
+            for edge in edges_of(whole)
+        ]
     parts = np.arange((2**16 - table.shared << 48) >> table.width)
     assert 2**15 <= parts.size < 2**16
     divided = np.isin(parts, edges)
@@ -126,12 +154,17 @@ def test_every_cell_and_every_part_holds_its_one_value_or_is_open(scale, bits):
     assert np.array_equal(table.parts[~divided], np.searchsorted(edges, parts, "left")[~divided])
     assert divided.mean() < 0.1
     odd = {0, *range(2 * whole.half, len(whole.edges) + 1)}
-    values = [0 if number in odd else top_value(number - whole.half, whole.lower) for number in range(max(odd) + 1)]
+    values = [
+        0 if number in odd else top_value(number - whole.half, whole.lower)
+        for number in range(max(odd) + 1)
+    ]
     assert table.values.tolist() == values
 
 
 def top_value(number: int, lower: int) -> int:
-    """The X whose sign and whose bits from `lower` on are those of the top, and whose lower bits are those of M = 0."""
+    """The X whose sign and whose bits from `lower` on are those of the top, and whose lower bits
+    are those of M = 0.
+    """
     return number * 2**lower if number >= 0 else -1 - (-1 - number) * 2**lower
 
 
@@ -148,45 +181,69 @@ def excess_law(scale: Fraction, low: int) -> list[mpmath.mpf]:
     return lower_half + [(1 - constant) * upper * chance for chance in rest]
 
 
-@pytest.mark.parametrize(("scale", "low"), [(Fraction(100), 3), (Fraction(7, 3), 2), (Fraction(5000), 6)])
+@pytest.mark.parametrize(
+    ("scale", "low"), [(Fraction(100), 3), (Fraction(7, 3), 2), (Fraction(5000), 6)]
+)
 def test_the_coins_of_the_excess_have_its_chances(scale, low):
     with mpmath.workdps(60):
         for bits in range(1, low):
             half, q = 2**bits, power(1 / scale)
             total = mpmath.fsum(q**u - q ** (2 * half - 1) for u in range(2 * half))
-            expected = half * (q ** (half - 1) - q ** (2 * half - 1)) / total, q**half / (1 + q**half)
-            assert [coin.edge for coin in module._halves(scale, bits)] == [floor(chance, 64) for chance in expected]
+            expected = (
+                half * (q ** (half - 1) - q ** (2 * half - 1)) / total,
+                q**half / (1 + q**half),
+            )
+            assert [coin.edge for coin in module._halves(scale, bits)] == [
+                floor(chance, 64) for chance in expected
+            ]
 
 
-LAWS = [(scale, *bits) for scale in SCALES if scale < 10**4 for bits in (BITS, BITS_OF_FEW, (4, 3), (4, 0))]
+LAWS = [
+    (scale, *bits)
+    for scale in SCALES
+    if scale < 10**4
+    for bits in (BITS, BITS_OF_FEW, (4, 3), (4, 0))
+]
 LAWS += [(scale, *bits) for scale in SCALES if scale < 200 for bits in ((0, 2), (1, 1), (2, 10))]
 
 
 @pytest.mark.parametrize(("scale", "top_bits", "high_bits"), LAWS)
 def test_the_numbers_together_have_the_law(scale, top_bits, high_bits):
-    """Over all numbers that lead to an X, the chances of cells, edges and coins add up to (1−q)/(1+q)·q^|x|.
+    """Over all numbers that lead to an X, the chances of cells, edges and coins add up to
+    (1−q)/(1+q)·q^|x|.
 
     The edges are the formulas of the code itself, in balls: to 40 digits.
     """
     whole = digits(scale, top_bits, high_bits)
     tops, base, low = 2 * whole.half + 1, 2 ** (whole.lower - whole.low), whole.low
     with mpmath.workdps(60), ctx.workdps(60):
-        edges = [mpmath.mpf(whole.formula(index).mid().str(55, radius=False)) for index in range(len(whole.edges))]
+        edges = [
+            mpmath.mpf(whole.formula(index).mid().str(55, radius=False))
+            for index in range(len(whole.edges))
+        ]
         meeting = pairwise([mpmath.mpf(whole.cells[-1]) / 2**16, *edges, mpmath.mpf(1)])
-        weights = [mpmath.mpf(own) / 2**16 + b - a for own, (a, b) in zip(own_cells(whole), meeting, strict=True)]
+        weights = [
+            mpmath.mpf(own) / 2**16 + b - a
+            for own, (a, b) in zip(own_cells(whole), meeting, strict=True)
+        ]
         uniform, excesses = mpmath.fsum(weights[:tops]), weights[tops:]
         lower = [uniform / 2**whole.lower] * 2**whole.lower
         for high in range(base - 1):
             for u in range(2**low):
                 lower[high * 2**low + u] += excesses[high] / 2**low
         if low:
-            coins = [power(2**bit / scale) / (1 + power(2**bit / scale)) for bit in range(low, whole.lower)]
+            coins = [
+                power(2**bit / scale) / (1 + power(2**bit / scale))
+                for bit in range(low, whole.lower)
+            ]
             for high in range(base):
                 bits = [coin if high >> bit & 1 else 1 - coin for bit, coin in enumerate(coins)]
                 for u, chance in enumerate(excess_law(scale, low)):
                     lower[high * 2**low + u] += excesses[-1] * mpmath.fprod(bits) * chance
         q = power(1 / scale)
-        for number in {1, whole.half - 1, whole.half, whole.half + 1, tops - 2} & set(range(1, tops - 1)):
+        for number in {1, whole.half - 1, whole.half, whole.half + 1, tops - 2} & set(
+            range(1, tops - 1)
+        ):
             for m, chance in enumerate(lower):
                 x = whole.top(number, None) ^ m
                 exact = (1 - q) / (1 + q) * q ** abs(x)
@@ -200,12 +257,18 @@ def test_what_numbers_make_is_every_integer_once():
     draws = sorted(top ^ lower for top in tops for lower in range(16))
     assert draws == list(range(-16 * (whole.half - 1), 16 * whole.half))
     first = 2 * whole.half + 1
-    assert [whole.excess(first + high, 0b1101, None) for high in range(7)] == [high << 1 | 1 for high in range(7)]
+    assert [whole.excess(first + high, 0b1101, None) for high in range(7)] == [
+        high << 1 | 1 for high in range(7)
+    ]
 
 
-@pytest.mark.parametrize(("scale", "top_bits", "high_bits"), [case for case in CASES if case[0] < 2**20])
+@pytest.mark.parametrize(
+    ("scale", "top_bits", "high_bits"), [case for case in CASES if case[0] < 2**20]
+)
 def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
-    """Bits just below, at and above each edge: 16 of them, 48 more, and 64 more where these are the edge's own."""
+    """Bits just below, at and above each edge: 16 of them, 48 more, and 64 more where these are the
+    edge's own.
+    """
     whole = digits(scale, top_bits, high_bits)
     edges = set(whole.edges)
     with mpmath.workdps(120):
@@ -225,7 +288,9 @@ def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
                 assert (drawn > number) == (expected > number)
                 if first - 1 not in edges and first + 1 not in edges:
                     assert drawn == expected
-                    assert next(answers, None) is None, "all bits are used, and no more are asked for"
+                    assert next(answers, None) is None, (
+                        "all bits are used, and no more are asked for"
+                    )
 
 
 @pytest.mark.parametrize("bits", [BITS, BITS_OF_FEW])
@@ -233,10 +298,19 @@ def test_every_edge_flips_exactly_where_it_must(scale, top_bits, high_bits):
 def test_an_array_finds_the_number_of_a_draw_alone_just_below_at_and_above_each_edge(scale, bits):
     whole = digits(scale, *bits)
     edges = set(whole.edges)
-    words = [word for edge in whole.edges for word in (edge - 1, edge, edge + 1) if word >> 48 >= whole.cells[-1]]
+    words = [
+        word
+        for edge in whole.edges
+        for word in (edge - 1, edge, edge + 1)
+        if word >> 48 >= whole.cells[-1]
+    ]
     after = np.random.default_rng(7).integers(0, WORD - 1, len(words), np.uint64, endpoint=True)
-    entropy = Scripted([word % 2**48 << 16 | index for index, word in enumerate(words)], after.tolist())
-    numbers, cells = vector._table(scale, *bits)._numbers(np.array([word >> 48 for word in words], np.uint16), entropy)
+    entropy = Scripted(
+        [word % 2**48 << 16 | index for index, word in enumerate(words)], after.tolist()
+    )
+    numbers, cells = vector._table(scale, *bits)._numbers(
+        np.array([word >> 48 for word in words], np.uint16), entropy
+    )
     assert cells.tolist() == list(range(len(words))), "the bits that are left"
     assert entropy.asked == len(whole.edges), "only the bits of an edge itself ask for more"
     ties = iter(after.tolist())
@@ -254,13 +328,17 @@ def test_bits_tell_the_number_of_a_cell_that_is_not_shared(scale):
 
 @pytest.mark.parametrize("scale", [Fraction(2), Fraction(2**12)])
 def test_the_ends_of_a_top_go_on_by_the_top_of_a_new_number(scale):
-    """H has no memory: beyond the end it has the law of H again, whatever the sign of the new top is."""
+    """H has no memory: beyond the end it has the law of H again, whatever the sign of the new top
+    is.
+    """
     whole = digits(scale, *BITS)
     size, half = 2**whole.lower, whole.half
     for further in (0, 1, 5):
         for new in (further, -1 - further):
             cell = whole.cells[half + new - 2]  # the first cell of the new top
-            assert whole.top(2 * half, iter([cell]).__next__) == top_value(half + further, whole.lower)
+            assert whole.top(2 * half, iter([cell]).__next__) == top_value(
+                half + further, whole.lower
+            )
             assert whole.top(0, iter([cell]).__next__) == top_value(-half - further, whole.lower)
     # the first of the shared cells, below all edges
     script = [whole.cells[-1], 0, whole.cells[half + 1]]
@@ -292,14 +370,19 @@ def test_the_top_of_an_excess_is_drawn_until_it_is_one():
     inside = whole.edges[2 * whole.half + 10] + 1  # the high bits are 10
     cell, rest = inside >> 48, inside % 2**48 << 16
     script = iter([cell | 0b11_1101 << 16, rest, 2**16 - 1, WORD - 1, cell, rest, 2**15])
-    assert whole.draw(script.__next__) == whole.top(whole.number(2**15, None), None) ^ (10 << 4 | 0b1101)
+    assert whole.draw(script.__next__) == whole.top(whole.number(2**15, None), None) ^ (
+        10 << 4 | 0b1101
+    )
     assert next(script, None) is None
 
 
 def test_a_draw_reads_its_bits_from_one_word_and_more_where_it_needs_them():
     whole = digits(Fraction(2**12), 2, 6)
     word = 2**15 | 0b10_1100_1010 << 16
-    assert whole.draw(iter([word]).__next__) == whole.top(whole.number(2**15, None), None) ^ 0b10_1100_1010
+    assert (
+        whole.draw(iter([word]).__next__)
+        == whole.top(whole.number(2**15, None), None) ^ 0b10_1100_1010
+    )
     huge = digits(Fraction(2**80), 2, 6)
     assert huge.lower == 78
     draw = huge.draw(iter([word, 12345]).__next__)

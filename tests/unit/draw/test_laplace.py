@@ -19,7 +19,10 @@ integers = st.integers(-(10**7), 10**7)
 
 def correctly_rounded(found: float, exact: mpmath.mpf) -> bool:
     error = abs(exact - mpmath.mpf(found))
-    return all(error <= abs(exact - mpmath.mpf(math.nextafter(found, side))) for side in (math.inf, -math.inf))
+    return all(
+        error <= abs(exact - mpmath.mpf(math.nextafter(found, side)))
+        for side in (math.inf, -math.inf)
+    )
 
 
 def formula(scale: Fraction, k: int) -> tuple[mpmath.mpf, mpmath.mpf, mpmath.mpf]:
@@ -88,7 +91,12 @@ def test_odd_arguments():
     law = DiscreteLaplace(1)
     assert law.pmf(0.5) == 0.0
     assert law.cdf(0.5) == law.cdf(0)
-    assert (law.cdf(-math.inf), law.cdf(math.inf), law.sf(math.inf), law.pmf(math.inf)) == (0.0, 1.0, 0.0, 0.0)
+    assert (law.cdf(-math.inf), law.cdf(math.inf), law.sf(math.inf), law.pmf(math.inf)) == (
+        0.0,
+        1.0,
+        0.0,
+        0.0,
+    )
     assert math.isnan(law.cdf(math.nan))
     assert law.pmf(10**400) == 0.0
     assert law.cdf(np.array([[0, 1], [2, 3]])).shape == (2, 2)
@@ -97,20 +105,48 @@ def test_odd_arguments():
     assert law.cdf(np.float64(math.inf)) == 1.0
     assert isinstance(law.ppf(0.9), int)
     assert law.ppf(np.array([0.1, 0.9])).dtype == float
-    assert DiscreteLaplace(2**80).isf(Fraction(1, 10)) == DiscreteLaplace(2**80).ppf(Fraction(9, 10)) > 2**80
-    assert (Laplace(1).pdf(-math.inf), Laplace(1).sf(math.inf), Laplace(1).cdf(math.inf)) == (0.0, 0.0, 1.0)
+    assert (
+        DiscreteLaplace(2**80).isf(Fraction(1, 10))
+        == DiscreteLaplace(2**80).ppf(Fraction(9, 10))
+        > 2**80
+    )
+    assert (Laplace(1).pdf(-math.inf), Laplace(1).sf(math.inf), Laplace(1).cdf(math.inf)) == (
+        0.0,
+        0.0,
+        1.0,
+    )
 
 
 SCALES = (Fraction(1, 3), Fraction(1), Fraction(2), Fraction(20), Fraction(1000))
 PAIRS = [
-    *[pytest.param(Laplace(scale), stats.laplace(scale=float(scale)), id=f"Laplace {scale}") for scale in SCALES],
     *[
-        pytest.param(DiscreteLaplace(scale), stats.dlaplace(1 / float(scale)), id=f"discrete {scale}")
+        pytest.param(Laplace(scale), stats.laplace(scale=float(scale)), id=f"Laplace {scale}")
+        for scale in SCALES
+    ],
+    *[
+        pytest.param(
+            DiscreteLaplace(scale), stats.dlaplace(1 / float(scale)), id=f"discrete {scale}"
+        )
         for scale in SCALES
     ],
 ]
 POINTS = [-math.inf, -41.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.0, 40.0, math.inf, math.nan]
-SHARES = [-math.inf, -0.1, 0.0, 1e-9, 0.025, 0.25, 0.5, 0.75, 0.9, 0.975, 1.0, 1.5, math.inf, math.nan]
+SHARES = [
+    -math.inf,
+    -0.1,
+    0.0,
+    1e-9,
+    0.025,
+    0.25,
+    0.5,
+    0.75,
+    0.9,
+    0.975,
+    1.0,
+    1.5,
+    math.inf,
+    math.nan,
+]
 ARGUMENTS = {
     "pdf": POINTS,
     "logpdf": POINTS,
@@ -128,13 +164,17 @@ def same(found, scipys) -> bool:
     """Equal up to the rounding of scipy, whose sf is 1 − cdf; in shape, too."""
     if isinstance(scipys, tuple):
         return len(found) == len(scipys) and all(map(same, found, scipys))
-    return np.shape(found) == np.shape(scipys) and np.allclose(found, scipys, rtol=1e-12, atol=2e-15, equal_nan=True)
+    return np.shape(found) == np.shape(scipys) and np.allclose(
+        found, scipys, rtol=1e-12, atol=2e-15, equal_nan=True
+    )
 
 
 @pytest.mark.parametrize(("ours", "scipys"), PAIRS)
 def test_each_method_answers_as_the_one_of_scipy(ours, scipys):
     """For numbers, lists, arrays of any shape, and numpy's scalars; positions and keywords."""
-    named = {"Laplace": {"pmf", "logpmf"}, "DiscreteLaplace": {"pdf", "logpdf"}}[type(ours).__name__]
+    named = {"Laplace": {"pmf", "logpmf"}, "DiscreteLaplace": {"pdf", "logpdf"}}[
+        type(ours).__name__
+    ]
     for name in ARGUMENTS.keys() - named:
         values = ARGUMENTS[name]
         mine, theirs = getattr(ours, name), getattr(scipys, name)
@@ -151,7 +191,10 @@ def test_each_method_answers_as_the_one_of_scipy(ours, scipys):
 
 
 def test_control_a_wrong_scale_is_no_match():
-    for ours, scipys in ((Laplace(2), stats.laplace(scale=2.0001)), (DiscreteLaplace(2), stats.dlaplace(0.50001))):
+    for ours, scipys in (
+        (Laplace(2), stats.laplace(scale=2.0001)),
+        (DiscreteLaplace(2), stats.dlaplace(0.50001)),
+    ):
         for name in ("cdf", "sf"):
             assert not same(getattr(ours, name)(POINTS), getattr(scipys, name)(POINTS))
         assert not same(ours.std(), scipys.std())
@@ -172,7 +215,9 @@ def test_logarithms_and_variances_are_correctly_rounded(scale, k):
     with mpmath.workdps(800):
         t = mpmath.mpf(scale.numerator) / scale.denominator
         q = mpmath.exp(-1 / t)
-        assert correctly_rounded(DiscreteLaplace(scale).logpmf(k), mpmath.log((1 - q) / (1 + q)) - abs(k) / t)
+        assert correctly_rounded(
+            DiscreteLaplace(scale).logpmf(k), mpmath.log((1 - q) / (1 + q)) - abs(k) / t
+        )
         assert correctly_rounded(DiscreteLaplace(scale).var(), 2 * q / (1 - q) ** 2)
         assert correctly_rounded(Laplace(scale).logpdf(k), -abs(k) / t - mpmath.log(2 * t))
         assert correctly_rounded(Laplace(scale).var(), 2 * t**2)

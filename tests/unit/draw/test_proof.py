@@ -1,7 +1,8 @@
 """PROOF.md: every inequality with numbers is computed anew, in fractions or in 60 digits.
 
-Most of them hold numbers alone. The others, about the list of a scale, are computed for scales at both ends of every
-octave that a list can have: t from 1/50 to 2⁶⁰, in arrays (T ≤ 2⁶, n ≤ 2¹⁰) and in short arrays (T ≤ 2⁴, n ≤ 2⁶).
+Most of them hold numbers alone. The others, about the list of a scale, are computed for scales at
+both ends of every octave that a list can have: t from 1/50 to 2⁶⁰, in arrays (T ≤ 2⁶, n ≤ 2¹⁰) and
+in short arrays (T ≤ 2⁴, n ≤ 2⁶).
 """
 
 import math
@@ -18,7 +19,11 @@ U = Fraction(1, 2**53)
 """The largest relative error of a rounding to the nearest double."""
 
 LISTS = [vector._BITS, vector._BITS_OF_FEW]
-OCTAVES = [Fraction(1, 50), Fraction(1, 3), *(Fraction(2) ** power for power in (0, 2, 4, 5, 6, 7, 11, 16, 17, 40, 60))]
+OCTAVES = [
+    Fraction(1, 50),
+    Fraction(1, 3),
+    *(Fraction(2) ** power for power in (0, 2, 4, 5, 6, 7, 11, 16, 17, 40, 60)),
+]
 SCALES = sorted({*OCTAVES, *(octave * (1 + Fraction(1, 10**6)) for octave in OCTAVES)})
 
 
@@ -51,7 +56,9 @@ def test_the_list_of_a_scale_is_as_sections_2_to_8_say(scale, top_bits, high_bit
         assert 0 <= 1 - p <= 1 / mpmath.mpf(2 * t.numerator) * t.denominator
         low_is_excess = 0
         if s:  # Σ over l of q^(l·2^s), times Σ over u of q^u − q^(2^s−1), over Z
-            low_is_excess = 1 - 2**s * power((2**s - 1) / scale) * missing(1 / scale) / missing(2**s / scale)
+            low_is_excess = 1 - 2**s * power((2**s - 1) / scale) * missing(1 / scale) / missing(
+                2**s / scale
+            )
             assert low_is_excess <= two_to(-16 if top_bits == 6 else -10)
         if k:
             c = 2**s * power((2**s - 1) / scale) / z / missing(2**s / scale)
@@ -67,14 +74,21 @@ def test_the_list_of_a_scale_is_as_sections_2_to_8_say(scale, top_bits, high_bit
             assert chance > two_to(-30)
         ends = power(half * rate) + power(1 / scale + (half - 1) * rate)
         assert ends / (1 + power(1 / scale)) < 2 * mpmath.exp(-12)
-        # numbers between two edges: the last top, and the excesses but for the last one, the least of which is this
+        # numbers between two edges: the last top, and the excesses but for the last one, the least
+        # of which is this
         if k:
             assert p * power(half * rate) / (1 + power(1 / scale)) > two_to(-30)
         if n > 2 or (n == 2 and s):
-            assert 2**s * (power(((n - 1) * 2**s - 1) / scale) - power((2**k - 1) / scale)) / z > two_to(-30)
+            assert 2**s * (
+                power(((n - 1) * 2**s - 1) / scale) - power((2**k - 1) / scale)
+            ) / z > two_to(-30)
         if not k:  # number 0 has no edge before it
             first = power((half - 1) * rate + 1 / scale) / (1 + power(1 / scale))
-            assert (first < two_to(-64)) == (whole.edges[0] == whole.cells[-1] << 48) == (scale < Fraction(1, 44))
+            assert (
+                (first < two_to(-64))
+                == (whole.edges[0] == whole.cells[-1] << 48)
+                == (scale < Fraction(1, 44))
+            )
         assert 1 - p < (0.0161 if top_bits == 6 else 0.0625)
     assert all(before < after for before, after in pairwise(whole.edges))
     shared = 1 - Fraction(whole.cells[-1], 2**16)
@@ -107,7 +121,8 @@ def test_the_errors_in_fixed_point_of_section_6_add_up_to_less_than_the_slack():
 def test_the_lower_time_of_section_9_errs_by_less_than_two_to_the_minus_44():
     x = (1 + U) ** 3 - 1  # the distance, the unit and their product
     assert x < Fraction(301, 100) * U
-    roundings = 16 + (8 + 4 + 2 + 1) + 4  # of 1 + x/16, of the squares, of m, of w, of a quotient and of a product
+    # of 1 + x/16, of the squares, of m, of w, of a quotient and of a product
+    roundings = 16 + (8 + 4 + 2 + 1) + 4
     assert roundings < 50
     assert (1 + U) ** 50 * (1 + Fraction(301, 100) * U) ** 16 - 1 < two_to(-44)
     # a run that is out comes later than the best of them, as T* errs by less than 2⁻³⁰
@@ -115,7 +130,9 @@ def test_the_lower_time_of_section_9_errs_by_less_than_two_to_the_minus_44():
     with mpmath.workdps(60):
         assert mpmath.exp(700) * two_to(-32) / 2**40 > mpmath.mpf(2) ** 900
         assert mpmath.exp(700) * two_to(-32) / 2**63 > mpmath.mpf(2) ** 800
-        assert all(mpmath.exp(x / mpmath.mpf(16)) >= 1 + x / mpmath.mpf(16) for x in (0, 1, 16, 700))
+        assert all(
+            mpmath.exp(x / mpmath.mpf(16)) >= 1 + x / mpmath.mpf(16) for x in (0, 1, 16, 700)
+        )
 
 
 def times_err_by(functions: Fraction) -> tuple[Fraction, Fraction]:
@@ -143,12 +160,18 @@ def test_the_time_of_section_9_errs_by_less_than_two_to_the_minus_30():
 @pytest.mark.parametrize("m", [1, 2, 3, 40, 2**18, 2**40])
 def test_the_derivatives_of_section_9_are_bounded_as_it_says(m):
     with mpmath.workdps(60):
-        for w in [*(mpmath.mpf(2) ** -bits for bits in (32, 20, 5, 1)), mpmath.mpf("0.7"), 1 - mpmath.mpf(2) ** -20]:
+        for w in [
+            *(mpmath.mpf(2) ** -bits for bits in (32, 20, 5, 1)),
+            mpmath.mpf("0.7"),
+            1 - mpmath.mpf(2) ** -20,
+        ]:
             y = -mpmath.expm1(mpmath.log1p(-w) / m)
             slope = (1 - w) ** (mpmath.mpf(1) / m - 1) / m
             tiny = mpmath.mpf(10) ** -50
             assert y >= w / m * (1 - tiny)
-            assert slope <= (mpmath.mpf(2) / m if w <= 0.5 else mpmath.mpf(2) ** 20 / m) * (1 + tiny)
+            assert slope <= (mpmath.mpf(2) / m if w <= 0.5 else mpmath.mpf(2) ** 20 / m) * (
+                1 + tiny
+            )
             t = -mpmath.log1p(-w) / m
             assert t / mpmath.expm1(t) <= 1
 
@@ -168,7 +191,9 @@ def test_the_elementary_functions_err_by_less_than_the_proof_assumes(name):
     measured = getattr(np, function)(points)
     with mpmath.workprec(120):
         exact = map(getattr(mpmath, function), map(mpmath.mpf, points.tolist()))
-        errors = [abs(found / true - 1) for found, true in zip(measured.tolist(), exact, strict=True)]
+        errors = [
+            abs(found / true - 1) for found, true in zip(measured.tolist(), exact, strict=True)
+        ]
     assert max(errors) < choice._CHECK == 2.0**-50
 
 
@@ -176,18 +201,25 @@ def test_the_points_that_a_machine_is_checked_at_cover_the_ranges_in_use(monkeyp
     asked = {}
     for name in ("exp", "expm1", "log1p"):
         true = getattr(np, name)
-        monkeypatch.setattr(choice.np, name, lambda x, name=name, true=true: asked.setdefault(name, x) * 0 + true(x))
+        monkeypatch.setattr(
+            choice.np, name, lambda x, name=name, true=true: asked.setdefault(name, x) * 0 + true(x)
+        )
     choice._check_floats.cache_clear()
     choice._check_floats()
     choice._check_floats.cache_clear()
-    needed = {"exp": (-700, 0), "expm1": (math.log(2.0**-20), -(2.0**-50)), "log1p": (-(1 - 2.0**-20), -(2.0**-32))}
+    needed = {
+        "exp": (-700, 0),
+        "expm1": (math.log(2.0**-20), -(2.0**-50)),
+        "log1p": (-(1 - 2.0**-20), -(2.0**-32)),
+    }
     for name, (least, largest) in needed.items():
         points = np.sort(asked[name])
         assert points.size == 1024
         assert points[0] <= least
         assert points[-1] >= largest
         shares = np.sort(-points) if name == "exp" else np.sort(np.log2(-points))
-        assert np.diff(shares).max() < 0.8  # no gap: neighbours differ by less than 1 in x, or by less than a factor 2
+        # no gap: neighbours differ by less than 1 in x, or by less than a factor 2
+        assert np.diff(shares).max() < 0.8
 
 
 @pytest.mark.parametrize("name", RANGES)

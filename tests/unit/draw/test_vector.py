@@ -1,4 +1,6 @@
-"""The plumbing of the fast sampler: blocks, threads, types, memory, and which draws its tables leave open."""
+"""The plumbing of the fast sampler: blocks, threads, types, memory, and which draws its tables
+leave open.
+"""
 
 import threading
 from fractions import Fraction
@@ -15,7 +17,20 @@ from discreet.errors import InvalidParameter
 
 
 def test_blocks_and_threads_cover_every_element():
-    for size in (0, 1, 63, 64, 65, PART - 1, PART, PART + 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7):
+    for size in (
+        0,
+        1,
+        63,
+        64,
+        65,
+        PART - 1,
+        PART,
+        PART + 1,
+        BLOCK - 1,
+        BLOCK,
+        BLOCK + 1,
+        2 * BLOCK + 7,
+    ):
         for threads in (1, 2, 3):
             out = np.full(size, 10**9, np.int64)
             fill(out, Fraction(1000), threads=threads)
@@ -27,7 +42,10 @@ def test_two_threads_never_share_noise():
     fill(out, Fraction(2**20), threads=2)
     assert not np.array_equal(out[:BLOCK], out[BLOCK:])
     found: list[np.ndarray] = []
-    workers = [threading.Thread(target=lambda: found.append(DiscreteLaplace(2**20).sample(100))) for _ in range(4)]
+    workers = [
+        threading.Thread(target=lambda: found.append(DiscreteLaplace(2**20).sample(100)))
+        for _ in range(4)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -35,13 +53,17 @@ def test_two_threads_never_share_noise():
     assert len({tuple(draws.tolist()) for draws in found}) == 4
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(65), Fraction(1000), Fraction(2**20), Fraction(2**49)])
+@pytest.mark.parametrize(
+    "scale", [Fraction(1, 2), Fraction(65), Fraction(1000), Fraction(2**20), Fraction(2**49)]
+)
 def test_few_draws_are_in_shared_cells_and_hardly_any_is_made_alone(scale, monkeypatch):
     """Below 2.5 % of the cells, and about 30 draws of 10⁶ at most: 100 has no chance."""
     calls = []
     for name in ("number", "top", "excess"):
         alone = getattr(Digits, name)
-        monkeypatch.setattr(Digits, name, lambda *given, alone=alone: calls.append(1) or alone(*given))
+        monkeypatch.setattr(
+            Digits, name, lambda *given, alone=alone: calls.append(1) or alone(*given)
+        )
     fill(np.empty(10**6, np.int64), scale, threads=1)
     assert len(calls) < 100
     assert 2**16 * 0.975 < vector._table(scale, *vector._BITS).shared < 2**16
@@ -53,7 +75,10 @@ def test_tables_are_made_once_for_a_scale():
     for size in (1000, 1000, vector._FEW + 1, vector._FEW + 1):
         fill(np.empty(size, np.int64), scale)
     after = vector._table.cache_info()
-    assert (after.misses - before.misses, after.hits - before.hits) == (2, 2), "one for short arrays, one for long ones"
+    assert (after.misses - before.misses, after.hits - before.hits) == (
+        2,
+        2,
+    ), "one for short arrays, one for long ones"
 
 
 def test_shapes_and_types_of_samples():
@@ -74,7 +99,9 @@ def test_a_bad_size_is_refused(size):
 
 
 def test_working_memory_is_bounded():
-    """Beyond the output a fill needs the random bits of a part, its table, and the shared cells of a block."""
+    """Beyond the output a fill needs the random bits of a part, its table, and the shared cells of
+    a block.
+    """
     import tracemalloc
 
     out = np.empty(10**7, np.int64)

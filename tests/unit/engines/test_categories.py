@@ -47,7 +47,10 @@ DATE_COLUMNS = {
     "polars times": pl.Series(DAYS).cast(pl.Datetime("ms")),
     "arrow": pa.array(DAYS),
     "arrow date64": pa.array(DAYS, pa.date64()),
-    **{f"numpy {unit}": np.array(WRITTEN, f"M8[{unit}]") for unit in ("D", "h", "s", "ms", "us", "ns")},
+    **{
+        f"numpy {unit}": np.array(WRITTEN, f"M8[{unit}]")
+        for unit in ("D", "h", "s", "ms", "us", "ns")
+    },
 }
 DAY_KEYS = {
     "texts": ["2020-01-01", "2020-01-03"],
@@ -90,7 +93,10 @@ def test_texts_are_the_same_in_every_container(kind):
     assert counts(column, keys=["a", "b", "q"]) == {"a": 2, "b": 1, "q": 0}
     assert counts(column, keys=["a", "b"], other="rest") == {"a": 2, "b": 1, "rest": 2}
     assert counts(column, keys=["a", "b"], missing="b") == {"a": 2, "b": 2}
-    assert discreet.value_counts(column, keys=["b", "a"], epsilon=MUCH).items() == [("a", 2), ("b", 1)]
+    assert discreet.value_counts(column, keys=["b", "a"], epsilon=MUCH).items() == [
+        ("a", 2),
+        ("b", 1),
+    ]
     assert discreet.count(column, epsilon=MUCH).value == 4
 
 
@@ -100,7 +106,10 @@ def test_dates_are_the_same_in_every_container(kind):
         if kind == written == "texts":  # which are compared as they are written
             continue
         found = counts(DATE_COLUMNS[kind], keys=keys)
-        assert {str(key): number for key, number in found.items()} == {"2020-01-01": 2, "2020-01-03": 0}
+        assert {str(key): number for key, number in found.items()} == {
+            "2020-01-01": 2,
+            "2020-01-03": 0,
+        }
     assert discreet.count(DATE_COLUMNS[kind], epsilon=MUCH).value == 3
 
 
@@ -121,7 +130,12 @@ def test_truths_are_the_same_in_every_container(kind):
 
 def test_a_condition_has_a_proportion():
     ages = [20, 70, 80]
-    for ages_in in (np.array(ages), pd.Series(ages), pd.Series([*ages, None], dtype="Int64"), pl.Series([*ages, None])):
+    for ages_in in (
+        np.array(ages),
+        pd.Series(ages),
+        pd.Series([*ages, None], dtype="Int64"),
+        pl.Series([*ages, None]),
+    ):
         assert discreet.proportion(ages_in >= 65, epsilon=MUCH).value == pytest.approx(2 / 3)
 
 
@@ -133,7 +147,9 @@ def test_a_column_in_memory_and_a_study_count_alike():
             "number": [1.0, 2.0, float("nan"), 2.5, float("inf"), -0.0, 1e300, 0.1],
             "whole": [1, 2, 2**53, -5, 0, 0, 1, 7],
             "objects": [1, "2", None, "2020-01-01", True, 2.0, "x", dt.date(2020, 1, 1)],
-            "day": pd.to_datetime(["2020-01-01", None, "2020-01-01 12:00", "2020-01-02"] * 2, format="mixed"),
+            "day": pd.to_datetime(
+                ["2020-01-01", None, "2020-01-01 12:00", "2020-01-02"] * 2, format="mixed"
+            ),
             "truth": [True, False] * 4,
         }
     )
@@ -153,8 +169,14 @@ def test_a_column_in_memory_and_a_study_count_alike():
             with discreet.Study.from_frame(
                 frame, epsilon=MUCH, keys={name: keys}, other={name: other} if other else None
             ) as study:
-                there = study.by(name).ask(n=discreet.Count()).plan(epsilon=MUCH // 2).release()["n"]
-            assert list(counts(frame[name], keys=keys, other=other).values()) == there, (name, keys, other)
+                there = (
+                    study.by(name).ask(n=discreet.Count()).plan(epsilon=MUCH // 2).release()["n"]
+                )
+            assert list(counts(frame[name], keys=keys, other=other).values()) == there, (
+                name,
+                keys,
+                other,
+            )
 
 
 def test_two_categories_of_everybody_are_one_count():
@@ -169,7 +191,9 @@ def test_two_categories_of_everybody_are_one_count():
 
 
 @pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
-@pytest.mark.parametrize("terms", [{"keys": "1..12"}, {"keys": "1..1", "other": "rest"}, {"keys": "1..2"}])
+@pytest.mark.parametrize(
+    "terms", [{"keys": "1..12"}, {"keys": "1..1", "other": "rest"}, {"keys": "1..2"}]
+)
 def test_the_noise_of_categories_is_proved(terms, neighbors):
     proof = certify("histogram", epsilon="0.5", neighbors=neighbors, **terms)
     assert proof.holds
@@ -231,11 +255,15 @@ def test_nothing_in_the_data_raises():
     ]
     for keys, number in ((["a"], 1), ([1], 0), ([dt.date(2020, 1, 1)], 0), ([True], 0)):
         assert discreet.histogram(strange, keys=keys, epsilon=MUCH).value.tolist() == [number]
-    bad = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], "i4")), pa.py_buffer(b"\xffa")])
+    bad = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], "i4")), pa.py_buffer(b"\xffa")]
+    )
     assert counts(bad, keys=["a"]) == {"a": 1}
     far = np.array([2**62, -(2**62), np.iinfo(np.int64).min])
     for unit in ("Y", "M", "W", "D", "h", "m", "15m", "s", "ms", "us", "ns", "ps", "fs", "as"):
-        assert discreet.histogram(far.view(f"M8[{unit}]"), keys=["2020-01-01"], epsilon=MUCH).value.tolist() == [0]
+        assert discreet.histogram(
+            far.view(f"M8[{unit}]"), keys=["2020-01-01"], epsilon=MUCH
+        ).value.tolist() == [0]
         assert discreet.count(far.view(f"M8[{unit}]"), epsilon=MUCH).value == 2
     for kind in (pa.date64(), pa.timestamp("s"), pa.timestamp("ns", "UTC")):
         assert counts(pa.array(far).view(kind), keys=["2020-01-01"]) == {"2020-01-01": 0}
@@ -247,11 +275,15 @@ def test_places_are_those_of_a_slow_search():
     column = np.random.default_rng(7).integers(-5, 6, 2_000)
     keys = [3, -4, 0, 9, 5]
     places = placed(column, Keys.of(keys), other=True).values
-    assert places.tolist() == [keys.index(value) if value in keys else 5 for value in column.tolist()]
+    assert places.tolist() == [
+        keys.index(value) if value in keys else 5 for value in column.tolist()
+    ]
 
 
 def test_names_are_in_all_that_a_reader_sees():
-    towns = discreet.histogram(["Ash", "Elm<", "Ash"], keys=["Ash", "Elm<"], other="elsewhere", epsilon=MUCH)
+    towns = discreet.histogram(
+        ["Ash", "Elm<", "Ash"], keys=["Ash", "Elm<"], other="elsewhere", epsilon=MUCH
+    )
     assert repr(towns).startswith("Ash 2, Elm< 1, elsewhere 0 ± 0 (95 % each)   ε 1,000,000")
     assert towns["Ash"] == 2
     assert towns[1:].tolist() == [1, 0]
@@ -277,18 +309,30 @@ def test_a_question_about_categories_is_charged_once(tmp_path):
 
 def test_a_mean_of_dates_says_what_to_do():
     days = pd.Series(pd.to_datetime(DAYS))
-    for bounds in ((dt.date(2020, 1, 1), dt.date(2021, 1, 1)), np.array(["2020-01-01", "2021-01-01"], "M8[D]")):
-        with pytest.raises(InvalidParameter, match="lower must be a number here, got a date; count the days"):
+    for bounds in (
+        (dt.date(2020, 1, 1), dt.date(2021, 1, 1)),
+        np.array(["2020-01-01", "2021-01-01"], "M8[D]"),
+    ):
+        with pytest.raises(
+            InvalidParameter, match="lower must be a number here, got a date; count the days"
+        ):
             discreet.mean(days, bounds=bounds, epsilon=1)
-    with pytest.raises(InvalidParameter, match=r"datetime64\[.*\]; count the days since a public date, or use keys="):
+    with pytest.raises(
+        InvalidParameter,
+        match=r"datetime64\[.*\]; count the days since a public date, or use keys=",
+    ):
         discreet.mean(days, bounds=(0, 1), epsilon=1)
     since = (days - pd.Timestamp("2020-01-01")).dt.days
-    assert discreet.mean(since, bounds=(0, 366), epsilon=MUCH).value == pytest.approx(1 / 3, abs=0.01)
+    assert discreet.mean(since, bounds=(0, 366), epsilon=MUCH).value == pytest.approx(
+        1 / 3, abs=0.01
+    )
 
 
 @pytest.mark.parametrize("column", [pa.array, lambda items: pa.chunked_array([items]), pl.Series])
 def test_a_missing_value_changes_no_other_place(column):
-    """Arrow and polars give doubles where a value is missing, and whole numbers beyond 2⁵³ would be rounded then."""
+    """Arrow and polars give doubles where a value is missing, and whole numbers beyond 2⁵³ would be
+    rounded then.
+    """
     large = 2**53
     keys = Keys.of([large + 1])
     there, gap = (placed(column([large, large, last]), keys).values for last in (0, None))

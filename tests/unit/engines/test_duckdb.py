@@ -1,7 +1,5 @@
 """Sources of every kind, their schemas and versions, and that nothing is written or told."""
 
-# ruff: noqa: DTZ001 - dates here have no zone
-
 import sqlite3
 from datetime import date, datetime
 from decimal import Decimal
@@ -28,7 +26,9 @@ from discreet.verify import reference
 
 pytestmark = pytest.mark.usefixtures("own_duckdb")
 
-TABLE = pa.table({"name": ["a", "b", None], "age": [1.5, None, 3.0], "n": pa.array([1, 2, 3], pa.int32())})
+TABLE = pa.table(
+    {"name": ["a", "b", None], "age": [1.5, None, 3.0], "n": pa.array([1, 2, 3], pa.int32())}
+)
 GRID = ValueGrid(exponent=-1, lower=0, upper=20, exact=False)
 REQUEST = Request(
     (Rows(), Total(OnGrid(ask.Column("age", "number"), GRID, None))),
@@ -51,19 +51,40 @@ def folder(tmp_path):
         database.register("t", TABLE)
         database.execute('CREATE TABLE people AS FROM t; CREATE TABLE "an odd \' name" AS FROM t')
     with sqlite3.connect(tmp_path / "people.db") as database:
-        database.execute("CREATE TABLE people (name TEXT, age REAL, n INTEGER, born DATE, raw BLOB)")
+        database.execute(
+            "CREATE TABLE people (name TEXT, age REAL, n INTEGER, born DATE, raw BLOB)"
+        )
         database.executemany(
             "INSERT INTO people VALUES (?, ?, ?, ?, ?)",
-            [("a", 1.5, 1, "2024-02-29", b"x"), ("b", "odd", 2, "never", None), (None, 3, "x", 7, None)],
+            [
+                ("a", 1.5, 1, "2024-02-29", b"x"),
+                ("b", "odd", 2, "never", None),
+                (None, 3, "x", 7, None),
+            ],
         )
     database.close()
     return tmp_path
 
 
 def test_files_of_every_kind_give_the_same_integers(folder):
-    names = ["people.parquet", "people.csv", "people.tsv", "a [1] 'file'.csv", "people.jsonl", "people.db"]
-    for name in [*names, "people.db#people", "people.duckdb#people", "people.duckdb#an odd ' name", "*.parquet"]:
-        assert DuckDB(str(folder / name), Layout(("name", "age"))).fetch(REQUEST).reveal() == ANSWER, name
+    names = [
+        "people.parquet",
+        "people.csv",
+        "people.tsv",
+        "a [1] 'file'.csv",
+        "people.jsonl",
+        "people.db",
+    ]
+    for name in [
+        *names,
+        "people.db#people",
+        "people.duckdb#people",
+        "people.duckdb#an odd ' name",
+        "*.parquet",
+    ]:
+        assert (
+            DuckDB(str(folder / name), Layout(("name", "age"))).fetch(REQUEST).reveal() == ANSWER
+        ), name
 
 
 def test_objects_of_every_kind_give_the_same_integers():
@@ -93,11 +114,15 @@ def test_folders_and_lists_are_all_their_files(folder):
 
 def test_a_relation_is_used_on_its_own_connection_and_leaves_nothing_there():
     with duckdb.connect(config={"default_collation": "nocase"}) as connection:
-        connection.execute("CREATE TABLE people AS SELECT unnest(['a', 'A', 'b']) AS name, 1.5::DOUBLE AS age")
+        connection.execute(
+            "CREATE TABLE people AS SELECT unnest(['a', 'A', 'b']) AS name, 1.5::DOUBLE AS age"
+        )
         engine = DuckDB(connection.sql("FROM people"))
         assert engine.fetch(REQUEST).reveal() == [[1, 1, 1], [3, 3, 3]]
         assert engine.units("name").reveal() == 3
-        assert connection.sql("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+        assert connection.sql(
+            "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
+        ).fetchall() == [(0,)]
         assert connection.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
@@ -105,11 +130,14 @@ def test_a_custodians_select_may_join_files_by_relative_paths(folder, monkeypatc
     monkeypatch.chdir(folder)
     engine = DuckDB("SELECT p.* FROM 'people.parquet' p JOIN 'people.csv' c USING (n)")
     assert engine.fetch(REQUEST).reveal() == ANSWER
-    assert DuckDB("  with t as (from 'people.csv') select * from t").fetch(REQUEST).reveal() == ANSWER
+    assert (
+        DuckDB("  with t as (from 'people.csv') select * from t").fetch(REQUEST).reveal() == ANSWER
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT 1; SELECT 2", "WITH t AS (SELECT 1) INSERT INTO x FROM t", "SELECT 1; DROP TABLE x"]
+    "text",
+    ["SELECT 1; SELECT 2", "WITH t AS (SELECT 1) INSERT INTO x FROM t", "SELECT 1; DROP TABLE x"],
 )
 def test_a_source_in_sql_is_one_select(text):
     with pytest.raises((InvalidParameter, EngineFailed)):
@@ -118,11 +146,17 @@ def test_a_source_in_sql_is_one_select(text):
 
 def test_a_collation_does_not_merge_texts(tmp_path):
     with duckdb.connect(tmp_path / "c.duckdb") as database:
-        database.execute("CREATE TABLE t (name VARCHAR COLLATE nocase); INSERT INTO t VALUES ('a'), ('A')")
+        database.execute(
+            "CREATE TABLE t (name VARCHAR COLLATE nocase); INSERT INTO t VALUES ('a'), ('A')"
+        )
     engine = DuckDB(tmp_path / "c.duckdb")
     name = ask.Column("name", "text")
     request = Request(
-        (Rows(ask.Comparison("=", name, ask.Constant("a", "text"))), Rows(ask.Likeness(name, "a")), Units()),
+        (
+            Rows(ask.Comparison("=", name, ask.Constant("a", "text"))),
+            Rows(ask.Likeness(name, "a")),
+            Units(),
+        ),
         unit="name",
     )
     assert engine.fetch(request).reveal() == [[1], [1], [2]]
@@ -138,9 +172,22 @@ TYPES = """SELECT 1::TINYINT AS a, 1::UBIGINT AS b, 1::HUGEINT AS c, 1::DECIMAL(
 def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked():
     schema = DuckDB(TYPES).schema()
     kinds = {name: (column.kind, column.whole) for name, column in schema.items()}
-    whole, real, text, moment = ("number", True), ("number", False), ("text", False), ("date", False)
+    whole, real, text, moment = (
+        ("number", True),
+        ("number", False),
+        ("text", False),
+        ("date", False),
+    )
     numbers = {"a": whole, "b": whole, "c": whole, "d": real, "e": whole, "l": real}
-    others = {"f": text, "g": text, "h": moment, "i": moment, "j": moment, "k": ("truth", False), 'odd " name': text}
+    others = {
+        "f": text,
+        "g": text,
+        "h": moment,
+        "i": moment,
+        "j": moment,
+        "k": ("truth", False),
+        'odd " name': text,
+    }
     assert kinds == numbers | others
     assert schema["f"].described == "ENUM"
 
@@ -148,12 +195,22 @@ def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked():
 def test_every_type_of_the_schema_can_be_asked():
     engine = DuckDB(TYPES)
     for name, column in engine.schema().items():
-        assert engine.fetch(Request((Rows(ask.Column(name, column.kind)),), unit=name, max_rows=1)).reveal() == [[1]]
+        assert engine.fetch(
+            Request((Rows(ask.Column(name, column.kind)),), unit=name, max_rows=1)
+        ).reveal() == [[1]]
 
 
 def test_moments_with_a_zone_are_taken_in_utc_and_far_ones_are_missing():
-    query = "SELECT unnest([TIMESTAMPTZ '2024-01-01 01:00:00+02', 'infinity', '-infinity', '290000-01-01', NULL]) AS t"
-    day = Group("t", ask.Truncated("day", ask.Column("t", "date")), (datetime(2023, 12, 31), date(2024, 1, 1)), "other")
+    query = (
+        "SELECT unnest([TIMESTAMPTZ '2024-01-01 01:00:00+02', 'infinity', '-infinity',"
+        " '290000-01-01', NULL]) AS t"
+    )
+    day = Group(
+        "t",
+        ask.Truncated("day", ask.Column("t", "date")),
+        (datetime(2023, 12, 31), date(2024, 1, 1)),  # noqa: DTZ001
+        "other",
+    )
     assert DuckDB(query).fetch(Request((Rows(),), (day,))).reveal() == [[1, 0, 4]]
     far = "SELECT unnest([DATE '5881580-07-10', '-infinity', '0044-03-15 (BC)', '0001-01-01']) AS t"
     assert DuckDB(far).fetch(Request((Rows(ask.Column("t", "date")),))).reveal() == [[1]]
@@ -179,7 +236,11 @@ def test_versions_change_with_the_content_and_with_nothing_else(folder):
     assert engine.version() == before == DuckDB(copy).version()
     pa.parquet.write_table(TABLE.slice(1), file)
     assert engine.version() != before
-    assert DuckDB(TABLE).version() == DuckDB(TABLE.to_batches()[0]).version() != DuckDB(TABLE.slice(1)).version()
+    assert (
+        DuckDB(TABLE).version()
+        == DuckDB(TABLE.to_batches()[0]).version()
+        != DuckDB(TABLE.slice(1)).version()
+    )
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t AS FROM range(5000)")
         relation = DuckDB(connection.sql("FROM t"))
@@ -221,13 +282,18 @@ def test_nothing_is_written(folder, monkeypatch):
     before = {file: (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
     for name in ("people.parquet", "people.csv", "people.db", "people.duckdb#people"):
         DuckDB(name).fetch(REQUEST)
-    assert {file: (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")} == before
+    assert {
+        file: (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")
+    } == before
 
 
 def test_sqlite_values_that_are_not_of_their_declared_type_are_missing(folder):
     engine = DuckDB(folder / "people.db")
     assert sorted(engine.schema()) == ["age", "born", "n", "name"]
-    columns = [ask.Column(name, kind) for name, kind in (("age", "number"), ("n", "number"), ("born", "date"))]
+    columns = [
+        ask.Column(name, kind)
+        for name, kind in (("age", "number"), ("n", "number"), ("born", "date"))
+    ]
     assert engine.fetch(Request(tuple(map(Rows, columns)))).reveal() == [[2], [2], [1]]
 
 
@@ -244,7 +310,8 @@ def test_a_database_that_has_changed_is_refused_because_its_rows_are_those_of_be
 
 
 @pytest.mark.parametrize(
-    "source", ["nowhere.csv", "people.duckdb", "people.duckdb#nothing", "people.db#nothing", 7, None, []]
+    "source",
+    ["nowhere.csv", "people.duckdb", "people.duckdb#nothing", "people.db#nothing", 7, None, []],
 )
 def test_what_is_no_source_is_refused(folder, monkeypatch, source):
     monkeypatch.chdir(folder)
@@ -264,7 +331,10 @@ def test_a_statement_that_ran_before_reads_the_rows_anew_and_prints_none(tmp_pat
     assert engine.fetch(REQUEST).reveal() == ANSWER
     pa.parquet.write_table(pa.concat_tables([TABLE, TABLE]), path)
     assert engine.fetch(REQUEST).reveal() == [[2, 2, 2], [6, 0, 12]]
-    others = tuple(Group("name", ask.Column("name", "text"), keys, "other") for keys in (("b", "a"), ("a", "c")))
+    others = tuple(
+        Group("name", ask.Column("name", "text"), keys, "other")
+        for keys in (("b", "a"), ("a", "c"))
+    )
     counts = [engine.fetch(Request((Rows(),), (group,))).reveal() for group in others]
     assert counts == [[[2, 2, 2]], [[2, 0, 4]]]
     assert not any(isinstance(value, duckdb.DuckDBPyRelation) for value in vars(engine).values())
@@ -283,7 +353,9 @@ def test_an_error_of_duckdb_is_told_without_its_words(tmp_path):
 
 
 def test_an_error_that_quotes_a_row_is_kept_nowhere():
-    rows = duckdb.connect().sql("SELECT CAST(word AS INTEGER) AS n FROM (VALUES ('canary')) AS words(word)")
+    rows = duckdb.connect().sql(
+        "SELECT CAST(word AS INTEGER) AS n FROM (VALUES ('canary')) AS words(word)"
+    )
     with pytest.raises(duckdb.ConversionException, match="canary"):
         rows.fetchall()
     with pytest.raises(EngineFailed) as caught:
@@ -301,8 +373,11 @@ def test_a_frame_of_pandas_is_what_it_was_when_it_was_given():
 def test_a_custodians_select_may_try_to_cast_the_cells_of_csv(tmp_path):
     file = tmp_path / "people.csv"
     file.write_text("age\n" + "34\nn/a\n" * 5)
-    engine = DuckDB(f"SELECT TRY_CAST(age AS DOUBLE) AS age FROM '{file}'")  # noqa: S608 - the test's own file
-    assert engine.fetch(Request((Rows(), Rows(ask.Column("age", "number"))))).reveal() == [[10], [5]]
+    engine = DuckDB(f"SELECT TRY_CAST(age AS DOUBLE) AS age FROM '{file}'")  # noqa: S608
+    assert engine.fetch(Request((Rows(), Rows(ask.Column("age", "number"))))).reveal() == [
+        [10],
+        [5],
+    ]
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.tsv"])
@@ -319,8 +394,12 @@ def test_of_several_files_only_json_may_have_no_bytes(folder):
             DuckDB([folder / f"people.{kind}", folder / f"empty.{kind}"])
     (folder / "some.jsonl").write_text('{"n": 1}\n')
     (folder / "empty.jsonl").touch()
-    assert DuckDB([folder / "some.jsonl", folder / "empty.jsonl"], Layout(("n",))).units(None).reveal() == 1
-    assert DuckDB(folder / "empty.jsonl", Layout(("n",))).units(None).reveal() == 0  # one line decides no refusal
+    assert (
+        DuckDB([folder / "some.jsonl", folder / "empty.jsonl"], Layout(("n",))).units(None).reveal()
+        == 1
+    )
+    # one line decides no refusal
+    assert DuckDB(folder / "empty.jsonl", Layout(("n",))).units(None).reveal() == 0
 
 
 def test_bytes_that_are_no_utf_8_raise_nothing(tmp_path):
@@ -328,7 +407,12 @@ def test_bytes_that_are_no_utf_8_raise_nothing(tmp_path):
     table = pa.table({"name": pa.Array.from_buffers(pa.string(), 4, raw.buffers())})
     pa.parquet.write_table(table, tmp_path / "people.parquet")
     name = ask.Column("name", "text")
-    measures = (Rows(name), Rows(ask.Likeness(name, "caf_")), Rows(ask.Function("upper", (name,))), Units())
+    measures = (
+        Rows(name),
+        Rows(ask.Likeness(name, "caf_")),
+        Rows(ask.Function("upper", (name,))),
+        Units(),
+    )
     request = Request(measures, (Group("name", name, ("ok",), "other"),), unit="name", max_rows=1)
     for source in (table, tmp_path / "people.parquet"):
         engine = DuckDB(source)
@@ -339,17 +423,25 @@ def test_bytes_that_are_no_utf_8_raise_nothing(tmp_path):
 
 @pytest.mark.parametrize("missing", [None, -3, 5, 0])
 def test_missing_values_left_in_sums_are_taken_out_again(missing):
-    """The fast way for doubles against the slow one, which a limit on units takes, and against numbers by hand."""
+    """The fast way for doubles against the slow one, which a limit on units takes, and against
+    numbers by hand.
+    """
     nan, inf = float("nan"), float("inf")
     values = [nan, None, inf, -inf, 1.25, nan, -9.0, 4.0, None, None, -0.0]
     table = pa.table({"x": values, "g": ["a", "a", "b"] * 3 + ["c", "c"], "unit": list(range(11))})
-    on_grid = OnGrid(ask.Column("x", "number"), ValueGrid(exponent=0, lower=-3, upper=5, exact=True), missing)
+    on_grid = OnGrid(
+        ask.Column("x", "number"), ValueGrid(exponent=0, lower=-3, upper=5, exact=True), missing
+    )
     measures = (Total(on_grid), Squares(on_grid), Present(on_grid), Rows())
     group = Group("g", ask.Column("g", "text"), ("a", "b", "c", "empty"))
     fast = DuckDB(table).fetch(Request(measures, (group,))).reveal()
     slow = DuckDB(table).fetch(Request(measures, (group,), unit="unit", max_rows=1)).reveal()
     request = Request(measures, (group,))
-    assert list(map(list, fast)) == list(map(list, slow)) == reference.fetch(request, table.to_pylist())
+    assert (
+        list(map(list, fast))
+        == list(map(list, slow))
+        == reference.fetch(request, table.to_pylist())
+    )
     only_missing = DuckDB(pa.table({"x": [nan, None, nan]})).fetch(Request(measures)).reveal()
     put_in = 0 if missing is None else missing + 3
     assert only_missing == [[3 * put_in], [3 * put_in**2], [0 if missing is None else 3], [3]]
@@ -358,7 +450,9 @@ def test_missing_values_left_in_sums_are_taken_out_again(missing):
 @pytest.mark.parametrize("name", ["discreet_rows", "row_", "ROW_"])
 def test_a_column_of_any_name_hides_no_change_from_the_version(name):
     versions = {
-        DuckDB(duckdb.sql(f"SELECT i * {factor} AS n, 7 AS {name} FROM range(9) AS rows(i)")).version()  # noqa: S608
+        DuckDB(
+            duckdb.sql(f"SELECT i * {factor} AS n, 7 AS {name} FROM range(9) AS rows(i)")  # noqa: S608
+        ).version()
         for factor in (1, 2)
     }
     assert len(versions) == 2
@@ -366,10 +460,14 @@ def test_a_column_of_any_name_hides_no_change_from_the_version(name):
 
 def test_texts_that_are_missing_are_no_join_in_the_plan():
     """Beside a map, DuckDB's plan of such a join took seconds of each question."""
-    declared = Declared(type="integer", missing_values=list("zyxwv"), map={f"k{at}": str(at) for at in range(40)})
+    declared = Declared(
+        type="integer", missing_values=list("zyxwv"), map={f"k{at}": str(at) for at in range(40)}
+    )
     table = pa.table({"x": ["1", "z", "k7", "v", None]})
     value = OnGrid(
-        ask.Column("x", "number", declared.reading), ValueGrid(exponent=0, lower=0, upper=9, exact=True), None
+        ask.Column("x", "number", declared.reading),
+        ValueGrid(exponent=0, lower=0, upper=9, exact=True),
+        None,
     )
     request = Request((Total(value), Present(value)))
     assert DuckDB(table).fetch(request).reveal() == [[8], [2]]

@@ -53,7 +53,9 @@ def test_counts_of_cells_are_those_of_all_cells_added_up(largest):
         parts = []
         for _ in range(2):
             some = generator.integers(0, groups, rows), generator.integers(0, width, rows)
-            parts.append((*some, generator.integers(1, largest, rows, endpoint=True) // (rows + 1) + 1))
+            parts.append(
+                (*some, generator.integers(1, largest, rows, endpoint=True) // (rows + 1) + 1)
+            )
         for given in (parts, parts[:1], []):
             counts, expected = CellCounts.added(groups, width, given), dense(groups, width, given)
             for copy in (counts, CellCounts.of(counts), CellCounts.of(list(expected))):

@@ -1,6 +1,6 @@
-"""Tables and views of a real PostgreSQL server: types, extremes, versions, and that nothing is written or told."""
-
-# ruff: noqa: DTZ001, S608 - dates here have no zone; statements are ours
+"""Tables and views of a real PostgreSQL server: types, extremes, versions, and that nothing is
+written or told.
+"""
 
 import itertools
 from datetime import datetime
@@ -29,7 +29,9 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def made(postgres):
-    """A function that makes a schema of its own with some statements, and gives the address of a table there."""
+    """A function that makes a schema of its own with some statements, and gives the address of a
+    table there.
+    """
     schemas = []
 
     def make(statements: str, table: str) -> str:
@@ -58,17 +60,35 @@ TYPES = """
 def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked(made):
     engine = PostgreSQL(made(TYPES, "t"))
     kinds = {name: (column.kind, column.whole) for name, column in engine.schema().items()}
-    whole, real, text, moment = ("number", True), ("number", False), ("text", False), ("date", False)
+    whole, real, text, moment = (
+        ("number", True),
+        ("number", False),
+        ("text", False),
+        ("date", False),
+    )
     numbers = {"a": whole, "b": real, "c": whole, "o": real, "q": real}
-    assert kinds == {**numbers, "d": text, "e": text, "f": text, "g": text, "n": moment, 'odd " name': text}
+    assert kinds == {
+        **numbers,
+        "d": text,
+        "e": text,
+        "f": text,
+        "g": text,
+        "n": moment,
+        'odd " name': text,
+    }
     for name, column in engine.schema().items():
-        request = Request((Rows(ask.Column(name, column.kind)), Units()), unit=name, max_rows=1, max_groups=1)
+        request = Request(
+            (Rows(ask.Column(name, column.kind)), Units()), unit=name, max_rows=1, max_groups=1
+        )
         assert engine.fetch(request).reveal() == [[1], [1]], name
 
 
 def test_numerics_beyond_the_doubles_are_limited_and_raise_nothing(made):
-    values = "('NaN'), ('Infinity'), ('-Infinity'), ('1e1000'), ('-1e1000'), ('1e-1000'), ('0'), (NULL), ('2.5')"
-    engine = PostgreSQL(made(f"CREATE TABLE t (x numeric); INSERT INTO t VALUES {values}", "t"))
+    values = (
+        "('NaN'), ('Infinity'), ('-Infinity'), ('1e1000'), ('-1e1000'), ('1e-1000'), ('0'), (NULL),"
+        " ('2.5')"
+    )
+    engine = PostgreSQL(made(f"CREATE TABLE t (x numeric); INSERT INTO t VALUES {values}", "t"))  # noqa: S608
     x = ask.Column("x", "number")
     on_grid = OnGrid(x, TEN, None)
     square = ask.Comparison(">", ask.Arithmetic("*", x, x), ask.Constant(Fraction(10), "number"))
@@ -82,7 +102,7 @@ def test_numerics_beyond_the_doubles_are_limited_and_raise_nothing(made):
 
 def test_doubles_that_would_underflow_raise_nothing(made):
     values = "(5e-324), (-1e-310), (1e308), ('NaN'), ('-Infinity')"
-    engine = PostgreSQL(made(f"CREATE TABLE t (x float8); INSERT INTO t VALUES {values}", "t"))
+    engine = PostgreSQL(made(f"CREATE TABLE t (x float8); INSERT INTO t VALUES {values}", "t"))  # noqa: S608
     x = ask.Column("x", "number")
     for exponent in (-300, -20, 1, 90, 250):
         grid = ValueGrid(exponent=exponent, lower=-4, upper=4, exact=False)
@@ -92,20 +112,34 @@ def test_doubles_that_would_underflow_raise_nothing(made):
 
 def test_far_and_infinite_dates_are_missing(made):
     days = "('infinity'), ('-infinity'), ('5874897-12-31'), ('0044-03-15 BC'), ('2024-02-29')"
-    engine = PostgreSQL(made(f"CREATE TABLE t (d date); INSERT INTO t VALUES {days}", "t"))
+    engine = PostgreSQL(made(f"CREATE TABLE t (d date); INSERT INTO t VALUES {days}", "t"))  # noqa: S608
     d = ask.Column("d", "date")
     assert engine.fetch(Request((Rows(d), Rows(ask.Cast(d, "text"))))).reveal() == [[1], [1]]
     assert engine.fetch(Request((Rows(), Units()), unit="d", max_rows=1)).reveal() == [[5], [5]]
     moments = "('infinity'), ('294276-12-31 23:59:59'), ('2024-01-01 01:00:00+02')"
-    engine = PostgreSQL(made(f"CREATE TABLE t (t timestamptz); INSERT INTO t VALUES {moments}", "t"))
-    day = Group("t", ask.Truncated("day", ask.Column("t", "date")), (datetime(2023, 12, 31),), "other")
+    engine = PostgreSQL(
+        made(f"CREATE TABLE t (t timestamptz); INSERT INTO t VALUES {moments}", "t")  # noqa: S608
+    )
+    day = Group(
+        "t",
+        ask.Truncated("day", ask.Column("t", "date")),
+        (datetime(2023, 12, 31),),  # noqa: DTZ001
+        "other",
+    )
     assert engine.fetch(Request((Rows(),), (day,), unit="t", max_rows=1)).reveal() == [[1, 2]]
 
 
 def test_sums_beyond_64_bits_are_exact(made):
-    engine = PostgreSQL(made("CREATE TABLE t AS SELECT 9223372036854775807 AS n FROM generate_series(1, 1000)", "t"))
-    wide = OnGrid(ask.Column("n", "number"), ValueGrid(exponent=0, lower=0, upper=2**42, exact=True), None)
-    assert engine.fetch(Request((Total(wide), Squares(wide)))).reveal() == [[1000 * 2**42], [1000 * 2**84]]
+    engine = PostgreSQL(
+        made("CREATE TABLE t AS SELECT 9223372036854775807 AS n FROM generate_series(1, 1000)", "t")
+    )
+    wide = OnGrid(
+        ask.Column("n", "number"), ValueGrid(exponent=0, lower=0, upper=2**42, exact=True), None
+    )
+    assert engine.fetch(Request((Total(wide), Squares(wide)))).reveal() == [
+        [1000 * 2**42],
+        [1000 * 2**84],
+    ]
 
 
 def test_a_view_that_writes_is_not_let(made):
@@ -115,29 +149,39 @@ def test_a_view_that_writes_is_not_let(made):
            CREATE VIEW v AS SELECT noted('log') AS x""",
         "v",
     )
-    with pytest.raises(EngineFailed, match=r"^a view of the source writes when it is read") as caught:
+    with pytest.raises(
+        EngineFailed, match=r"^a view of the source writes when it is read"
+    ) as caught:
         PostgreSQL(source).fetch(Request((Rows(ask.Column("x", "number")),)))
     assert caught.value.__context__ is None
 
 
 def test_versions_change_with_the_content_and_not_with_the_order_or_the_session(made, postgres):
-    source = made("CREATE TABLE t AS SELECT i AS n, now() AS at FROM generate_series(1, 100) AS i", "t")
+    source = made(
+        "CREATE TABLE t AS SELECT i AS n, now() AS at FROM generate_series(1, 100) AS i", "t"
+    )
     before = PostgreSQL(source).version()
     table = source.partition("#")[2]
     with psycopg.connect(postgres) as connection:
-        connection.execute(f"UPDATE {table} SET n = n WHERE n < 50")
+        connection.execute(f"UPDATE {table} SET n = n WHERE n < 50")  # noqa: S608
     joint = "&" if "?" in postgres else "?"
-    elsewhere = source.replace("#", f"{joint}options=-ctimezone%3DAsia/Tokyo%20-cdatestyle%3DGerman#")
+    elsewhere = source.replace(
+        "#", f"{joint}options=-ctimezone%3DAsia/Tokyo%20-cdatestyle%3DGerman#"
+    )
     assert PostgreSQL(elsewhere).version() == before == PostgreSQL(source).version()
     with psycopg.connect(postgres) as connection:
-        connection.execute(f"UPDATE {table} SET n = 1000 WHERE n = 50")
+        connection.execute(f"UPDATE {table} SET n = 1000 WHERE n = 50")  # noqa: S608
     assert PostgreSQL(source).version() != before
 
 
 def test_a_study_asks_a_server_and_leaves_it_as_it_was(made, tmp_path, postgres):
-    source = made("CREATE TABLE t AS SELECT i % 3 AS g, i::float8 AS x FROM generate_series(1, 300) AS i", "t")
+    source = made(
+        "CREATE TABLE t AS SELECT i % 3 AS g, i::float8 AS x FROM generate_series(1, 300) AS i", "t"
+    )
     columns = {"g": {"keys": [0, 1, 2]}, "x": {"bounds": (0, 300)}}
-    (tmp_path / "study.toml").write_text(Policy(source=source, epsilon=1000, columns=columns).to_toml())
+    (tmp_path / "study.toml").write_text(
+        Policy(source=source, epsilon=1000, columns=columns).to_toml()
+    )
     with psycopg.connect(postgres) as connection:
         count = "SELECT count(*) FROM pg_class"
         before = connection.execute(count).fetchall()
@@ -162,10 +206,14 @@ def test_a_server_that_is_not_there_is_told_without_its_address():
 def test_a_cell_of_256_mib_raises_nothing_and_is_missing(made):
     """There btrim fails from 128 MiB on, translate, a cast and a row's text from 256 MiB on."""
     values = "repeat('x', 256 * 1024 * 1024), 1), ('a', 1), ('a ', 2"
-    engine = PostgreSQL(made(f"CREATE TABLE t (x text, n int); INSERT INTO t VALUES ({values})", "t"))
+    engine = PostgreSQL(
+        made(f"CREATE TABLE t (x text, n int); INSERT INTO t VALUES ({values})", "t")  # noqa: S608
+    )
     text = ask.Column("x", "text")
     functions = [ask.Function(name, (text,)) for name in ("trim", "lower", "length")]
-    request = Request((*map(Rows, functions), Rows(ask.Cast(text, "date")), Rows(ask.Missing(text))))
+    request = Request(
+        (*map(Rows, functions), Rows(ask.Cast(text, "date")), Rows(ask.Missing(text)))
+    )
     assert engine.fetch(request).reveal() == [[2], [2], [2], [0], [1]]
     assert engine.fetch(Request((Rows(), Units()), unit="x", max_rows=1)).reveal() == [[2], [2]]
     assert engine.discover(ask.Column("x", "text"), "n", 1).reveal() == {"a": 1, "a ": 1}
@@ -197,23 +245,35 @@ def test_functions_and_operators_of_other_schemas_are_never_called(made, postgre
     for address in (source, found):
         engine = PostgreSQL(address)
         total = Total(OnGrid(ask.Column("x", "number"), TEN, None))
-        assert engine.fetch(Request((Rows(), total), (bins,), unit="who", max_rows=1)).reveal()[0] == [2] * 50
+        assert (
+            engine.fetch(Request((Rows(), total), (bins,), unit="who", max_rows=1)).reveal()[0]
+            == [2] * 50
+        )
         assert len(engine.version()) == 64
-    with psycopg.connect(found.partition("#")[0]) as connection, pytest.raises(psycopg.errors.RaiseException):
-        connection.execute("SELECT width_bucket(1::float8, '{1}'::float8[])")  # a careless statement would call it
+    with (
+        psycopg.connect(found.partition("#")[0]) as connection,
+        pytest.raises(psycopg.errors.RaiseException),
+    ):
+        # a careless statement would call it
+        connection.execute("SELECT width_bucket(1::float8, '{1}'::float8[])")
 
 
 @pytest.mark.parametrize("name", ["discreet_rows", "digests", "digest", "known"])
 def test_a_column_of_any_name_hides_no_change_from_the_version(made, postgres, name):
-    source = made(f"CREATE TABLE t AS SELECT i AS n, 7 AS {name} FROM generate_series(1, 9) AS i", "t")
+    source = made(
+        f"CREATE TABLE t AS SELECT i AS n, 7 AS {name} FROM generate_series(1, 9) AS i",  # noqa: S608
+        "t",
+    )
     before = PostgreSQL(source).version()
     with psycopg.connect(postgres) as connection:
-        connection.execute(f"UPDATE {source.partition('#')[2]} SET n = 10 WHERE n = 9")
+        connection.execute(f"UPDATE {source.partition('#')[2]} SET n = 10 WHERE n = 9")  # noqa: S608
     assert PostgreSQL(source).version() != before
 
 
 @pytest.mark.parametrize(("version", "encoding"), [(150_018, "UTF8"), (160_000, "LATIN1")])
-def test_a_server_that_is_too_old_or_of_another_encoding_is_refused_by_name(monkeypatch, version, encoding):
+def test_a_server_that_is_too_old_or_of_another_encoding_is_refused_by_name(
+    monkeypatch, version, encoding
+):
     """What a connection knows of its server is gone once it is closed."""
 
     class Old:
@@ -241,10 +301,14 @@ def test_a_server_that_is_too_old_or_of_another_encoding_is_refused_by_name(monk
 
 
 _ONE = ask.Constant(Fraction(1), "number")
-_CLEANED = Declared(type="number", trim=True, casefold=True, missing_values=["n/a"], map={"a": "1"}, thousands=",")
+_CLEANED = Declared(
+    type="number", trim=True, casefold=True, missing_values=["n/a"], map={"a": "1"}, thousands=","
+)
 VALUES = {
     "a reading": ask.Column("x", "number", _CLEANED.reading),
-    "a sum of terms": reduce(lambda sum_, _: ask.Arithmetic("+", sum_, _ONE), range(4), ask.Column("y", "number")),
+    "a sum of terms": reduce(
+        lambda sum_, _: ask.Arithmetic("+", sum_, _ONE), range(4), ask.Column("y", "number")
+    ),
 }
 
 
@@ -253,8 +317,10 @@ def test_the_servers_plan_of_a_statement_is_about_as_long_as_the_statement(made,
     """Else one long text takes seconds, which shows, and a sum of ten terms never ends."""
     source = made("CREATE TABLE t (x text, y double precision)", "t")
     value = OnGrid(value, TEN, None)
-    sql = statement(Request((Total(value), Present(value))), PostgreSQL(source).schema(), POSTGRESQL).sql
-    whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source.partition('#')[2]}) {sql}"
+    sql = statement(
+        Request((Total(value), Present(value))), PostgreSQL(source).schema(), POSTGRESQL
+    ).sql
+    whole = f"WITH {SOURCE} AS NOT MATERIALIZED (SELECT * FROM {source.partition('#')[2]}) {sql}"  # noqa: S608
     with psycopg.connect(postgres) as connection:
         plan = "".join(line for (line,) in connection.execute(f"EXPLAIN (VERBOSE) {whole}"))
     assert len(plan) < 10 * len(sql)

@@ -16,15 +16,23 @@ def values_of(engine, name):
 
 
 def selected(folder, select, **terms):
-    return engine_under(Policy(source=select, epsilon=1, columns={"x": {"type": "text"}}, folder=folder, **terms))
+    return engine_under(
+        Policy(source=select, epsilon=1, columns={"x": {"type": "text"}}, folder=folder, **terms)
+    )
 
 
 @pytest.mark.parametrize(
     ("select", "reason"),
     [
-        ("SELECT y AS x FROM 'a.csv'", 'Binder Error: Referenced column "y" not found in FROM clause!'),
+        (
+            "SELECT y AS x FROM 'a.csv'",
+            'Binder Error: Referenced column "y" not found in FROM clause!',
+        ),
         ("SELECT x FROM 'a.csv' WHERE", 'Parser Error: syntax error at or near "WHERE"'),
-        ("SELECT blur(x) AS x FROM 'a.csv'", "Catalog Error: Scalar Function with name blur does not exist!"),
+        (
+            "SELECT blur(x) AS x FROM 'a.csv'",
+            "Catalog Error: Scalar Function with name blur does not exist!",
+        ),
         ("SELECT x FROM absent", "Catalog Error: Table with name absent does not exist!"),
         ("SELECT x + DATE '2020-01-01' AS x FROM 'a.csv'", "Binder Error: "),
     ],
@@ -67,22 +75,29 @@ def test_no_output_replaces_a_file_that_a_select_names(tmp_path, monkeypatch):
 def test_every_byte_is_a_character_of_its_own_row(tmp_path, encoding):
     letters = [byte for byte in range(256) if byte not in b'\r\n";\0']
     rows = [b"%d;a%cb" % (byte, byte) for byte in letters]
-    (tmp_path / "a.csv").write_bytes(b"n;n\xe4me\n" + b"\n".join(rows) + b"\n" + b'1;"a\xe9;""\nb"\n2;too;many\n\n3;\n')
+    (tmp_path / "a.csv").write_bytes(
+        b"n;n\xe4me\n" + b"\n".join(rows) + b"\n" + b'1;"a\xe9;""\nb"\n2;too;many\n\n3;\n'
+    )
     engine = engine_of(str(tmp_path / "a.csv"), Layout(encoding=encoding))
     assert list(engine.schema()) == ["n", "näme"]
     python = {"windows-1252": "cp1252"}.get(encoding, encoding)
     undefined = b"\x81\x8d\x8f\x90\x9d" if encoding == "windows-1252" else b""
-    expected = {f"a{bytes([b]).decode('latin-1' if b in undefined else python)}b": 1 for b in letters}
+    expected = {
+        f"a{bytes([b]).decode('latin-1' if b in undefined else python)}b": 1 for b in letters
+    }
     assert values_of(engine, "näme") == {**expected, 'aé;"\nb': 1}
     assert engine.units(None).reveal() == len(letters) + 2
-    packed = selected(tmp_path, "SELECT \"näme\" AS x FROM 'a.csv' WHERE n = '228'", encoding=encoding)
+    packed = selected(
+        tmp_path, "SELECT \"näme\" AS x FROM 'a.csv' WHERE n = '228'", encoding=encoding
+    )
     assert values_of(packed, "x") == {"aäb": 1}
 
 
 def test_an_encoding_is_of_csv_and_another_one_is_another_version(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"x\n\x80\n")
     versions = {
-        engine_of(str(tmp_path / "a.csv"), Layout(encoding=name)).version() for name in ("latin-1", "windows-1252")
+        engine_of(str(tmp_path / "a.csv"), Layout(encoding=name)).version()
+        for name in ("latin-1", "windows-1252")
     }
     assert len(versions) == 2
     (tmp_path / "a.jsonl").write_text('{"x": 1}\n')
@@ -94,7 +109,9 @@ def test_an_encoding_is_of_csv_and_another_one_is_another_version(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", [None, "latin-1", "windows-1252"])
-@pytest.mark.parametrize(("text", "rows"), [("k\na\n\n\n", 3), ("k\n\n", 1), ("k\n", 0), ("k,x\na,1\n\n", 1)])
+@pytest.mark.parametrize(
+    ("text", "rows"), [("k\na\n\n\n", 3), ("k\n\n", 1), ("k\n", 0), ("k,x\na,1\n\n", 1)]
+)
 def test_an_empty_line_is_a_row_of_one_column_in_every_encoding(tmp_path, encoding, text, rows):
     (tmp_path / "a.csv").write_bytes(text.encode())
     engine = engine_of(str(tmp_path / "a.csv"), Layout(encoding=encoding))

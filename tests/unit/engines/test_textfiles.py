@@ -23,7 +23,9 @@ def counts(source, *names, layout=None):
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 def test_the_first_line_tells_the_mark_between_cells(tmp_path, mark):
-    (tmp_path / "a.csv").write_text(f"x{mark}y\n1{mark}2\n,;|{mark}\n".replace(mark * 2, mark), "utf-8")
+    (tmp_path / "a.csv").write_text(
+        f"x{mark}y\n1{mark}2\n,;|{mark}\n".replace(mark * 2, mark), "utf-8"
+    )
     assert list(DuckDB(tmp_path / "a.csv").schema()) == ["x", "y"]
 
 
@@ -59,7 +61,9 @@ def test_lines_end_as_the_first_one_does(tmp_path, end, ends):
     assert counts(tmp_path / "a.csv", "x", "y") == [3, 2, 2]
 
 
-@pytest.mark.parametrize("text", ["\n1,2\n", "x,X\n", "x,x\n", ",\n", '"x\ny",z\n', "x\ry\r1\r2\r", "x\0,y\n"])
+@pytest.mark.parametrize(
+    "text", ["\n1,2\n", "x,X\n", "x,x\n", ",\n", '"x\ny",z\n', "x\ry\r1\r2\r", "x\0,y\n"]
+)
 def test_a_first_line_that_names_no_columns_is_refused(tmp_path, text):
     (tmp_path / "a.csv").write_bytes(text.encode())
     with pytest.raises(InvalidParameter, match=r"must name its columns|names that differ"):
@@ -76,7 +80,8 @@ def test_a_first_line_that_is_no_utf_8_is_refused_with_the_way_to_convert_it(tmp
     with pytest.raises(InvalidParameter, match=r"^a.csv must be UTF-8 text; .*iconv"):
         DuckDB(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes("name,n\ncanary é,1\nann,1\n".encode("latin-1"))
-    assert counts(tmp_path / "a.csv", "name") == [2, 1]  # elsewhere the cell is missing, and its row stays
+    # elsewhere the cell is missing, and its row stays
+    assert counts(tmp_path / "a.csv", "name") == [2, 1]
 
 
 def test_folders_write_columns_of_texts(tmp_path):
@@ -114,7 +119,9 @@ def test_an_encoding_may_be_declared_for_files_in_folders(tmp_path):
 
 
 def test_keys_of_json_may_hold_anything(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"a/b~c": 1, "d\\"e": 2, "f.g": {"h": 1}, "0": [1], "$": null}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"a/b~c": 1, "d\\"e": 2, "f.g": {"h": 1}, "0": [1], "$": null}\n'
+    )
     assert counts(tmp_path / "a.jsonl", "a/b~c", 'd"e', "f.g", "0", "$") == [1, 1, 1, 0, 0, 0]
     with pytest.raises(InvalidParameter, match="JSON lines need declared columns"):
         DuckDB(tmp_path / "a.jsonl")
@@ -148,7 +155,9 @@ def test_a_file_has_the_same_rows_wherever_its_blocks_end(tmp_path, monkeypatch,
     monkeypatch.setattr(textfiles, "LONGEST_LINE", 40)
     (tmp_path / "a.csv").write_bytes(start + end.join([b"x,y", *MESSY]) + end * ends)
     (tmp_path / "b.csv").write_bytes(start + end.join([b"x", *[b"1", b"", b"2"] * 9]) + end * ends)
-    (tmp_path / "a.jsonl").write_bytes(start + end.join([b'{"x": "\xc3\xa9"}', b"", b'{"x": 1}'] * 9) + end * ends)
+    (tmp_path / "a.jsonl").write_bytes(
+        start + end.join([b'{"x": "\xc3\xa9"}', b"", b'{"x": 1}'] * 9) + end * ends
+    )
     expected = {"1": 1, "5\n\n\n": 1, "6": 1, "9": 1, "10": 1, "11,\n": 1, "4": 1}
     for size in (1, 2, 3, 5, 8, 13, 21, 34, 55, 2**22):
         monkeypatch.setattr(textfiles, "_BLOCK", size)
@@ -170,6 +179,8 @@ def test_a_file_has_the_same_rows_wherever_its_blocks_end(tmp_path, monkeypatch,
     ],
 )
 def test_endings_are_read_in_any_case(tmp_path, name, text):
-    with pa.output_stream(str(tmp_path / name), compression={"z": "gzip", "Z": "gzip", "T": "zstd"}[name[-1]]) as out:
+    with pa.output_stream(
+        str(tmp_path / name), compression={"z": "gzip", "Z": "gzip", "T": "zstd"}[name[-1]]
+    ) as out:
         out.write(text.encode())
     assert counts(tmp_path / name, "a") == [1, 1]

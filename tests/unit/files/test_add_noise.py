@@ -1,4 +1,6 @@
-"""Noise on numbers in files of any length: the law, what is left out, what is refused, what the ledger keeps."""
+"""Noise on numbers in files of any length: the law, what is left out, what is refused, what the
+ledger keeps.
+"""
 
 import hashlib
 import json
@@ -30,15 +32,23 @@ def ledger(tmp_path):
 def source(tmp_path):
     """Blocks with their people, and a column that nobody names."""
     rows = 5_000
-    people = pa.array([None if number % 7 == 0 else number % 50 for number in range(rows)], pa.int32())
-    table = pa.table({"block": [f"block {number}" for number in range(rows)], "people": people, "secret": people})
+    people = pa.array(
+        [None if number % 7 == 0 else number % 50 for number in range(rows)], pa.int32()
+    )
+    table = pa.table(
+        {"block": [f"block {number}" for number in range(rows)], "people": people, "secret": people}
+    )
     place = tmp_path / "counts.parquet"
-    parquet.write_table(table.replace_schema_metadata({"about": "canary"}), place, row_group_size=999)
+    parquet.write_table(
+        table.replace_schema_metadata({"about": "canary"}), place, row_group_size=999
+    )
     return place
 
 
 def noised(source, target, **terms):
-    return add_noise(source, target, **{"columns": ["people"], "sensitivity": 1, "epsilon": "0.5", **terms})
+    return add_noise(
+        source, target, **{"columns": ["people"], "sensitivity": 1, "epsilon": "0.5", **terms}
+    )
 
 
 def test_every_number_gets_noise_and_keys_stay(source, tmp_path):
@@ -49,7 +59,8 @@ def test_every_number_gets_noise_and_keys_stay(source, tmp_path):
     assert b"canary" not in target.read_bytes()
     assert after["block"].equals(before["block"])
     noise = after["people"].to_numpy() - before["people"].fill_null(0).to_numpy()
-    # E|Z| = 2q/(1−q²) for q = e^(−1/2); the mean of 5,000 is within 0.4 of it but for 1e-9 (its deviation is 0.03)
+    # E|Z| = 2q/(1−q²) for q = e^(−1/2); the mean of 5,000 is within 0.4 of it but for 1e-9 (its
+    # deviation is 0.03)
     q = math.exp(-0.5)
     assert abs(np.abs(noise).mean() - 2 * q / (1 - q * q)) < 0.4
     assert len(set(noise.tolist())) > 5
@@ -70,10 +81,18 @@ def test_noise_of_a_tiny_scale_leaves_all_integers_exact(tmp_path):
     }
     parquet.write_table(pa.table(columns), tmp_path / "in.parquet")
     target = add_noise(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", columns=list(columns), sensitivity=1, epsilon=10**6
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        columns=list(columns),
+        sensitivity=1,
+        epsilon=10**6,
     )
     table = parquet.read_table(target).to_pydict()
-    assert table == {"small": [-128, 0, 127], "unsigned": [0, 1, ENDS.max], "wide": [ENDS.min, 0, ENDS.max]}
+    assert table == {
+        "small": [-128, 0, 127],
+        "unsigned": [0, 1, ENDS.max],
+        "wide": [ENDS.min, 0, ENDS.max],
+    }
 
 
 def test_a_sum_beyond_int64_is_held_at_its_end_and_never_wraps(tmp_path):
@@ -81,7 +100,11 @@ def test_a_sum_beyond_int64_is_held_at_its_end_and_never_wraps(tmp_path):
     wide = pa.array([ENDS.max] * rows + [ENDS.min] * rows)
     parquet.write_table(pa.table({"wide": wide}), tmp_path / "in.parquet")
     target = add_noise(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["wide"], sensitivity=1, epsilon="0.001"
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        columns=["wide"],
+        sensitivity=1,
+        epsilon="0.001",
     )
     numbers = parquet.read_table(target)["wide"].to_numpy()
     assert (numbers[:rows] > 2**62).all()
@@ -102,14 +125,18 @@ def test_a_file_that_is_named_twice_is_refused(source, tmp_path):
     """One unit would move each number of it twice."""
     (tmp_path / "link.parquet").symlink_to(source)
     for other in (source, tmp_path / "link.parquet"):
-        with pytest.raises(InvalidParameter, match=r"a file must be in the source once, and counts\.parquet and "):
+        with pytest.raises(
+            InvalidParameter, match=r"a file must be in the source once, and counts\.parquet and "
+        ):
             noised([source, other], tmp_path / "noisy.parquet")
     assert not (tmp_path / "noisy.parquet").exists()
 
 
 def test_a_file_without_rows_stays_without_rows(tmp_path):
     parquet.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "in.parquet")
-    target = add_noise(tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["n"], sensitivity=1, epsilon=1)
+    target = add_noise(
+        tmp_path / "in.parquet", tmp_path / "out.parquet", columns=["n"], sensitivity=1, epsilon=1
+    )
     assert parquet.read_table(target).num_rows == 0
 
 
@@ -189,15 +216,24 @@ def test_a_failure_leaves_no_file_and_stays_spent(source, tmp_path, ledger):
 
 
 def test_the_ledger_keeps_the_hash_and_not_the_numbers(source, tmp_path, ledger):
-    target = noised(source, tmp_path / "noisy.parquet", ledger=ledger, study="census", request_id="one")
+    target = noised(
+        source, tmp_path / "noisy.parquet", ledger=ledger, study="census", request_id="one"
+    )
     kept = json.loads(ledger.answer(study="census", request_id="one"))
     assert kept["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest()
-    assert (kept["file"], kept["rows"], kept["scale"], kept["epsilon"]) == (str(target), 5_000, "2", "1/2")
+    assert (kept["file"], kept["rows"], kept["scale"], kept["epsilon"]) == (
+        str(target),
+        5_000,
+        "2",
+        "1/2",
+    )
     assert len(json.dumps(kept)) < 1_000
     assert ledger.spent("census") == Fraction(1, 2)
 
 
-@pytest.mark.parametrize("again", [{"request_id": "one"}, {"request_id": "two", "data_version": "v1"}])
+@pytest.mark.parametrize(
+    "again", [{"request_id": "one"}, {"request_id": "two", "data_version": "v1"}]
+)
 def test_who_asks_again_gets_the_same_file_free(source, tmp_path, ledger, again):
     account = {"ledger": ledger, "study": "census", "data_name": "blocks", "data_version": "v1"}
     target = noised(source, tmp_path / "noisy.parquet", **account, request_id="one")
@@ -213,10 +249,14 @@ def test_a_file_that_is_gone_or_changed_is_not_drawn_again(source, tmp_path, led
     account = {"ledger": ledger, "study": "census", "request_id": "one"}
     target = noised(source, tmp_path / "noisy.parquet", **account)
     target.write_bytes(target.read_bytes() + b"!")
-    with pytest.raises(QueryRefused, match=r"noisy\.parquet; the file has changed, and a release is made once"):
+    with pytest.raises(
+        QueryRefused, match=r"noisy\.parquet; the file has changed, and a release is made once"
+    ):
         noised(source, target, **account)
     target.unlink()
-    with pytest.raises(QueryRefused, match=r"noisy\.parquet; the file is gone, and a release is made once"):
+    with pytest.raises(
+        QueryRefused, match=r"noisy\.parquet; the file is gone, and a release is made once"
+    ):
         noised(source, target, **account)
     assert not target.exists()
 
@@ -246,7 +286,9 @@ with Ledger.open(sys.argv[1]) as ledger:
 
 def test_what_was_broken_off_is_spent_and_never_drawn_again(source, tmp_path, ledger):
     target = tmp_path / "noisy.parquet"
-    done = subprocess.run([sys.executable, "-c", BROKEN_OFF, tmp_path / "study.ledger", source, target], check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_OFF, tmp_path / "study.ledger", source, target], check=False
+    )
     assert done.returncode == 9
     assert ledger.spent("census") == Fraction(1, 2)
     assert not target.exists()
@@ -300,7 +342,9 @@ def test_one_float_does_not_turn_the_others_into_floats(tmp_path):
 def test_floats_on_an_account_pay_for_their_rounding(tmp_path, ledger):
     np.save(tmp_path / "in.npy", np.array([[1.5, 2.5], [3.5, 4.5]]))
     account = {"ledger": ledger, "study": "census", "request_id": "one"}
-    target = add_noise(tmp_path / "in.npy", tmp_path / "out.npy", sensitivity=1, epsilon=1, changes=2, **account)
+    target = add_noise(
+        tmp_path / "in.npy", tmp_path / "out.npy", sensitivity=1, epsilon=1, changes=2, **account
+    )
     assert np.load(target).shape == (2, 2)
     record = json.loads(ledger.answer(study="census", request_id="one"))
     assert (record["changes"], record["rows"]) == (2, 4)
@@ -312,7 +356,13 @@ def test_a_charged_call_knows_types_before_the_spend_and_writes_a_file(tmp_path,
     (tmp_path / "in.csv").write_text("x\n1\n")
     np.save(tmp_path / "in.npy", np.array([1]))
     (tmp_path / "cut.npy").write_bytes((tmp_path / "in.npy").read_bytes()[:-1])
-    for source, target in (("in.csv", tmp_path / "out.csv"), ("in.npy", "-"), ("cut.npy", tmp_path / "out.npy")):
+    for source, target in (
+        ("in.csv", tmp_path / "out.csv"),
+        ("in.npy", "-"),
+        ("cut.npy", tmp_path / "out.npy"),
+    ):
         with pytest.raises(InvalidParameter):
-            add_noise(tmp_path / source, target, sensitivity=1, epsilon=1, ledger=ledger, study="census")
+            add_noise(
+                tmp_path / source, target, sensitivity=1, epsilon=1, ledger=ledger, study="census"
+            )
     assert ledger.spent("census") == 0

@@ -32,8 +32,8 @@ POLICY = {
     },
 }
 QUESTION = (
-    "SELECT level, area, count(*) AS people, sum(age) AS years, sum(pay) AS paid, avg(age) AS mean, std(age) AS std "
-    "FROM data GROUP BY area, level"
+    "SELECT level, area, count(*) AS people, sum(age) AS years, sum(pay) AS paid, avg(age) AS mean,"
+    " std(age) AS std FROM data GROUP BY area, level"
 )
 PLAIN = "SELECT area, count(*) AS people FROM data GROUP BY area"
 
@@ -44,7 +44,9 @@ def study(tmp_path):
         yield opened
 
 
-@pytest.mark.parametrize(("order", "cells"), [("area, level", 70), ("level, area", 70), ("level, area", 89)])
+@pytest.mark.parametrize(
+    ("order", "cells"), [("area, level", 70), ("level, area", 70), ("level, area", 89)]
+)
 def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeypatch, order, cells):
     question = QUESTION.replace("area, level", order)
     monkeypatch.setattr(answer_file, "PART", cells)
@@ -52,11 +54,14 @@ def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeyp
     monkeypatch.setattr(vector, "fill", lambda out, _scale: out.fill(0))
     plain = study.sql(question, epsilon=1).release()
     # another confidence makes it another question, and hardly moves an interval
-    kept = study.sql(question, epsilon=1, confidence="0.9500000001").release(to=tmp_path / "cells.parquet")
+    kept = study.sql(question, epsilon=1, confidence="0.9500000001").release(
+        to=tmp_path / "cells.parquet"
+    )
     table, wanted = kept.to_arrow().to_pydict(), plain.to_dict()
     assert list(table) == list(wanted)
     assert table.pop("area") == wanted.pop("area")
-    assert table.pop("level") == list(map(str, wanted.pop("level")))  # keys of two kinds are texts in a file
+    # keys of two kinds are texts in a file
+    assert table.pop("level") == list(map(str, wanted.pop("level")))
     for name, column in wanted.items():
         assert table[name] == pytest.approx(column, rel=1e-6, abs=1e-6), name
     assert sum(table["people"]) == ROWS.num_rows
@@ -67,7 +72,9 @@ def test_without_noise_the_file_is_the_answer_in_memory(study, tmp_path, monkeyp
 def test_every_cell_has_a_draw_of_its_own(study, tmp_path, monkeypatch):
     """A scale of 10⁶: 270 draws that are all different but for one chance in 50."""
     monkeypatch.setattr(answer_file, "PART", 100)
-    table = study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
+    table = (
+        study.sql(QUESTION, epsilon="0.000005").release(to=tmp_path / "cells.parquet").to_arrow()
+    )
     assert len(set(table["people"].to_pylist())) > AREAS * LEVELS - 10
 
 
@@ -85,7 +92,9 @@ def test_the_file_has_plain_types_whatever_the_data(study, tmp_path):
     assert kinds["area"] == kinds["level"] == "string"
     assert {kinds[f"people{end}"] for end in ("", "_low", "_high")} == {"int64"}
     assert {kinds[f"years{end}"] for end in ("", "_low", "_high")} == {"double"}
-    assert not any(table.schema.field(name).nullable for name in kinds if name not in ("area", "level"))
+    assert not any(
+        table.schema.field(name).nullable for name in kinds if name not in ("area", "level")
+    )
 
 
 def test_the_ledger_keeps_the_hash_and_the_record_without_numbers(study, tmp_path):

@@ -16,16 +16,23 @@ def test_an_error_that_quotes_a_row_is_kept_nowhere(tmp_path):
         raise ValueError("canary")
 
     with pytest.raises(
-        EngineFailed, match=r"^cells\.parquet could not be made, since its rows could not be written \(ValueError\)"
+        EngineFailed,
+        match=(
+            r"^cells\.parquet could not be made, since its rows could not be written \(ValueError\)"
+        ),
     ) as caught:
         released(tmp_path / "cells.parquet", write, None)
     assert caught.value.__context__ is None
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("answer", [b"\xff", b"", b"[1]", b"null", b'{"a":1}', b'{"file":"x"}', b'{"sha256":"x"}'])
+@pytest.mark.parametrize(
+    "answer", [b"\xff", b"", b"[1]", b"null", b'{"a":1}', b'{"file":"x"}', b'{"sha256":"x"}']
+)
 def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
-    """Before the spend where the target is taken, and as the answer that it is where the question is the same."""
+    """Before the spend where the target is taken, and as the answer that it is where the question
+    is the same.
+    """
     target = tmp_path / "cells.parquet"
     question = {"query": "q", "epsilon": Fraction(1, 10), "request_id": "r", "version": lambda: "1"}
     with Ledger.open(tmp_path / "ledger", new=True) as ledger:
@@ -37,7 +44,9 @@ def test_an_answer_that_is_no_file_is_refused_as_one(tmp_path, answer):
         with pytest.raises(InvalidParameter, match=r"cells\.parquet"):
             released(target, lambda _: {}, Asking(budget=Budget(ledger, "s"), **question))
         with pytest.raises(InvalidParameter, match="request_id must be new"):
-            discreet.sum([1], bounds=(0, 1), epsilon="0.1", ledger=ledger, study="s", request_id="r")
+            discreet.sum(
+                [1], bounds=(0, 1), epsilon="0.1", ledger=ledger, study="s", request_id="r"
+            )
         assert (target.read_bytes(), ledger.verify()) == (b"mine", 3)
 
 

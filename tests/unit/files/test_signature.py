@@ -1,4 +1,6 @@
-"""A signed release: any changed byte of record, file or signature is named, and another key is refused."""
+"""A signed release: any changed byte of record, file or signature is named, and another key is
+refused.
+"""
 
 import copy
 import json
@@ -62,7 +64,8 @@ def test_keys_are_for_their_owner_alone_and_never_replaced(made, tmp_path):
 
 
 def test_no_key_and_no_signature_is_read_from_a_pipe(made, tmp_path):
-    os.mkfifo(tmp_path / "ages.signature.json", 0o600)  # nobody writes to it: whoever reads it waits
+    # nobody writes to it: whoever reads it waits
+    os.mkfifo(tmp_path / "ages.signature.json", 0o600)
     for read in (Signer.load, lambda pipe: verify_release(pipe, key=made[0] / "custodian.pub")):
         with pytest.raises(InvalidParameter, match=r"'ages\.signature\.json' is a pipe"):
             read(tmp_path / "ages.signature.json")
@@ -75,7 +78,11 @@ def test_a_signature_needs_no_data_and_tells_what_was_signed(made, out):
     assert set(signed.files) == {"ages.csv", "ages.release.json"}
     assert (signed.study, signed.entry) == ("people", answer.entry)
     assert signed.ledger["entries"] == 3  # create, spend, answer
-    assert signed.proof["epsilon"] == signed.record["card"]["privacy_loss"]["privacy_parameters"]["epsilon"] == "0.1"
+    assert (
+        signed.proof["epsilon"]
+        == signed.record["card"]["privacy_loss"]["privacy_parameters"]["epsilon"]
+        == "0.1"
+    )
     assert Fraction(signed.proof["proved_loss"]) <= Fraction("0.1")
     [*_, head] = study.ledger.entries("people")
     told = (out / "ages.signature.json").read_text()
@@ -88,10 +95,20 @@ def test_any_changed_byte_of_a_signature_is_noticed(made, out):
     whole = place.read_bytes()
     for at in range(len(whole)):
         place.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(InvalidParameter, match=r"ages\.(signature\.json|csv|release\.json)|key in") as refused:
+        with pytest.raises(
+            InvalidParameter, match=r"ages\.(signature\.json|csv|release\.json)|key in"
+        ) as refused:
             verify_release(place, key=key)
         assert "ages" in str(refused.value)
-    for other in (whole + b" ", whole[:-1], b"", b"{}", b"[1]", b"null", whole.replace(b'": ', b'":', 1)):
+    for other in (
+        whole + b" ",
+        whole[:-1],
+        b"",
+        b"{}",
+        b"[1]",
+        b"null",
+        whole.replace(b'": ', b'":', 1),
+    ):
         place.write_bytes(other)
         with pytest.raises(InvalidParameter, match=r"ages\.signature\.json was changed"):
             verify_release(place, key=key)
@@ -133,13 +150,15 @@ def test_a_wrong_key_is_refused(made, out):
     with pytest.raises(InvalidParameter, match=r"not signed with other\.pub"):
         verify_release(out, key=folder / "other.pub")
     stolen = json.loads((out / "ages.signature.json").read_text())
-    stolen["key"] = Signer.load(folder / "other.key").public  # what it says of itself does not count
+    # what it says of itself does not count
+    stolen["key"] = Signer.load(folder / "other.key").public
     (out / "ages.signature.json").write_text(json.dumps(stolen, sort_keys=True, indent=1) + "\n")
     with pytest.raises(InvalidParameter, match=r"not signed with other\.pub"):
         verify_release(out, key=folder / "other.pub")
     with pytest.raises(InvalidParameter, match=r"the key in ages\.signature\.json was changed"):
         verify_release(out, key=folder / "custodian.pub")
-    answer.sign(out / "ages.csv", key=folder / "other.key", force=True)  # the control: their own signature is theirs
+    # the control: their own signature is theirs
+    answer.sign(out / "ages.csv", key=folder / "other.key", force=True)
     verify_release(out, key=folder / "other.pub")
 
 
@@ -176,12 +195,17 @@ def test_files_of_one_name_have_one_signature_and_others_their_own(made, tmp_pat
     assert [place.name for place in places] == ["a.signature.json", "b.signature.json"]
     signed = verify_release(tmp_path / "a.parquet", key=folder / "custodian.pub")
     assert set(signed.files) == {"a.csv", "a.parquet", "a.release.json"}
-    assert set(verify_release(places[1], key=folder / "custodian.pub").files) == {"b.json", "b.release.json"}
+    assert set(verify_release(places[1], key=folder / "custodian.pub").files) == {
+        "b.json",
+        "b.release.json",
+    }
 
 
 def test_names_with_points_are_signed_each_with_its_own_file(made, tmp_path):
     folder, _, answer = made
-    saved = [answer.save(tmp_path / name) for name in ("ages.2024.csv", "ages.2025.csv", "ages.csv")]
+    saved = [
+        answer.save(tmp_path / name) for name in ("ages.2024.csv", "ages.2025.csv", "ages.csv")
+    ]
     places = answer.sign(*saved, key=folder / "custodian.key")
     assert [place.name for place in places] == [f"{file.stem}.signature.json" for file in saved]
     for file in saved:
@@ -194,7 +218,9 @@ def test_names_with_points_are_signed_each_with_its_own_file(made, tmp_path):
 def test_a_large_answer_in_a_file_is_signed_where_it_lies(made, tmp_path):
     folder, study, _ = made
     cells = study.sql(BY_COUNTY, epsilon="0.01").release(to=tmp_path / "cells.parquet")
-    assert [place.name for place in cells.sign(key=folder / "custodian.key")] == ["cells.signature.json"]
+    assert [place.name for place in cells.sign(key=folder / "custodian.key")] == [
+        "cells.signature.json"
+    ]
     signed = verify_release(cells.path, key=folder / "custodian.pub")
     assert set(signed.files) == {"cells.parquet", "cells.release.json"}
     assert signed.record["card"]["privacy_loss"]["privacy_parameters"]["epsilon"] == "0.01"
@@ -202,18 +228,27 @@ def test_a_large_answer_in_a_file_is_signed_where_it_lies(made, tmp_path):
 
 def test_a_copy_of_an_answer_is_the_answer_without_its_study(made):
     answer = made[2]
-    for copied in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):  # noqa: S301 - our own
+    for copied in (
+        pickle.loads(pickle.dumps(answer)),  # noqa: S301
+        copy.deepcopy(answer),
+    ):
         assert copied == answer
         assert copied.plan is None
 
 
 def test_a_report_is_signed_with_all_its_files(made, tmp_path):
     folder, study, _ = made
-    report = study.report({"counties": BY_COUNTY, "all": "SELECT avg(age) FROM people"}, epsilon="0.1").release()
-    files = [tmp_path / name for name in ("counties.csv", "all.csv", "index.html", "report.release.json")]
+    report = study.report(
+        {"counties": BY_COUNTY, "all": "SELECT avg(age) FROM people"}, epsilon="0.1"
+    ).release()
+    files = [
+        tmp_path / name for name in ("counties.csv", "all.csv", "index.html", "report.release.json")
+    ]
     for file in files:
         file.write_text("{}")
-    assert [place.name for place in report.sign(*files, key=folder / "custodian.key")] == ["report.signature.json"]
+    assert [place.name for place in report.sign(*files, key=folder / "custodian.key")] == [
+        "report.signature.json"
+    ]
     signed = verify_release(tmp_path, key=folder / "custodian.pub")
     assert set(signed.files) == {file.name for file in files}
     assert signed.proof["epsilon"] == "0.1"

@@ -30,7 +30,10 @@ def test_heads_move_forward_and_never_back(file):
         file.advance(head("s", count))
     file.advance(head("ä" * 100, 7))
     file.advance(head("s", 6))
-    assert {name: known.count for name, known in file.read().heads.items()} == {"s": 6, "ä" * 100: 7}
+    assert {name: known.count for name, known in file.read().heads.items()} == {
+        "s": 6,
+        "ä" * 100: 7,
+    }
     assert (file.read().ledger, file.read().schema) == ("id", "schema")
 
 
@@ -56,7 +59,10 @@ def test_the_head_before_is_kept_by_a_writer_that_never_reads(file):
     for count in range(1, 8):
         file.advance(head("s", count))
         lines = file.path.read_bytes().split(b"\n")[3:5]
-        kept = [AnchorFile(file.path)._read_lines(file.path.read_bytes()[:4096] + 2 * (line + b"\n")) for line in lines]
+        kept = [
+            AnchorFile(file.path)._read_lines(file.path.read_bytes()[:4096] + 2 * (line + b"\n"))
+            for line in lines
+        ]
         assert {anchor.heads["s"].count for anchor, _ in kept} == {max(1, count - 1), count}
 
 
@@ -67,13 +73,18 @@ def test_every_flip_is_refused_or_harmless(file):
     whole = file.path.read_bytes()
     refused = 0
     for index in range(0, len(whole), 3):
-        file.path.write_bytes(whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :])
+        file.path.write_bytes(
+            whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :]
+        )
         try:
             anchor = file.read()
         except LedgerDamaged:
             refused += 1
         else:
-            assert (anchor.ledger, anchor.schema, anchor.heads["s"].count) in {("id", "schema", 1), ("id", "schema", 2)}
+            assert (anchor.ledger, anchor.schema, anchor.heads["s"].count) in {
+                ("id", "schema", 1),
+                ("id", "schema", 2),
+            }
     assert refused > 1000
 
 
@@ -123,7 +134,9 @@ def test_threads_lose_no_head(file):
 
 
 def test_a_content_that_is_read_while_another_thread_reads_one_gives_its_own_heads(file):
-    """TRUST 6: otherwise a ledger is compared with the heads of another moment, or of a restored copy."""
+    """TRUST 6: otherwise a ledger is compared with the heads of another moment, or of a restored
+    copy.
+    """
     contents = {}
     for count in (1, 2):
         file.advance(head("s", count))

@@ -48,7 +48,9 @@ def test_a_charge_is_rounded_up(ledger):
 
 
 def test_tiny_spends_after_exhaustion_are_refused(ledger):
-    """TRUST 22: a refusal changes nothing, so the hundredth is refused like the first, and so is the millionth."""
+    """TRUST 22: a refusal changes nothing, so the hundredth is refused like the first, and so is
+    the millionth.
+    """
     ledger.spend("all", "q", 1, study="s")
     before = ledger.export()
     for number in range(100):
@@ -59,7 +61,21 @@ def test_tiny_spends_after_exhaustion_are_refused(ledger):
 
 @pytest.mark.parametrize(
     "epsilon",
-    [float("nan"), float("inf"), -float("inf"), 0, -1, True, "0.1x", "1e400", 5e-324, "1" * 5000, None, "-0.1", b"1"],
+    [
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        0,
+        -1,
+        True,
+        "0.1x",
+        "1e400",
+        5e-324,
+        "1" * 5000,
+        None,
+        "-0.1",
+        b"1",
+    ],
 )
 def test_an_epsilon_that_is_none_is_refused(ledger, epsilon):
     """TRUST 9: refused by every verb that takes one, and the ledger is unchanged."""
@@ -158,8 +174,13 @@ def test_what_was_answered_is_known_by_its_versions(ledger):
     for request, version in {"a": "1", "b": "2", "c": None}.items():
         ledger.record(ledger.spend(request, "q", "0.1", study="s", data_version=version), b"{}")
     ledger.spend("d", "unanswered", "0.1", study="s", data_version="1")
-    assert sorted(ledger.answered("q", tenth, study="s")) == ["1", "2"]  # of an unknown version nothing is free
-    assert ledger.answered("q", 2 * tenth, study="s") == ledger.answered("unanswered", tenth, study="s") == []
+    # of an unknown version nothing is free
+    assert sorted(ledger.answered("q", tenth, study="s")) == ["1", "2"]
+    assert (
+        ledger.answered("q", 2 * tenth, study="s")
+        == ledger.answered("unanswered", tenth, study="s")
+        == []
+    )
     ledger.create("t", 1)
     assert ledger.answered("q", tenth, study="t") == []
 
@@ -188,7 +209,9 @@ def test_the_first_answer_is_the_only_one(ledger):
 
 def test_the_answer_of_a_query_is_the_one_at_the_largest_epsilon(ledger):
     for request, epsilon in (("a", "0.1"), ("b", "0.3"), ("c", "1/5")):
-        ledger.record(ledger.spend(request, "q", epsilon, study="s", data_version="1"), request.encode())
+        ledger.record(
+            ledger.spend(request, "q", epsilon, study="s", data_version="1"), request.encode()
+        )
     assert ledger.answer(study="s", query="q", data_version="1") == b"b"
     assert ledger.answer(study="s", query="q", data_version="2") is None
     with pytest.raises(InvalidParameter, match="takes a request_id, or a query"):
@@ -256,7 +279,13 @@ def test_the_export_is_json_and_holds_every_entry(ledger):
     ledger.record(ledger.spend("r", "q", "0.1", study="s"), "äther".encode())
     ledger.record(ledger.spend("r2", "q", "0.1", study="s"), b"\xff")
     exported = json.loads(ledger.export())
-    assert [entry["kind"] for entry in exported["entry"]] == ["create", "spend", "answer", "spend", "answer"]
+    assert [entry["kind"] for entry in exported["entry"]] == [
+        "create",
+        "spend",
+        "answer",
+        "spend",
+        "answer",
+    ]
     assert exported["entry"][2]["answer"] == "äther"
     assert exported["entry"][4]["answer"] == {"base64": "/w=="}
     assert exported["entry"][-1]["spent"] == 200_000_000
@@ -272,12 +301,12 @@ def test_a_grant_and_an_entry_do_not_print_their_answer(ledger):
 
 @pytest.mark.parametrize("amount", ["NULL", "'abc'", "-1", "0", "'NaN'", "1.5", "9e99", "x'00'"])
 def test_the_schema_refuses_raw_rows(ledger, place, amount):
-    """TRUST 23: no float, text, NULL, zero or negative spend can be in the table. PostgreSQL rounds 1.5 to an integer
-    itself; then the row is refused for its hash instead."""
+    """TRUST 23: no float, text, NULL, zero or negative spend can be in the table. PostgreSQL rounds
+    1.5 to an integer itself; then the row is refused for its hash instead."""
     row = (
-        "INSERT INTO discreet_entry"
-        " (study, number, kind, request_id, query, question, epsilon, amount, spent, total, time, nonce, before, hash)"
-        " VALUES ('s', 2, 'spend', 'x', 'q', 'k', '1', AMOUNT, 1, 1000000000, 't', 'NONCE', HASH, HASH)"
+        "INSERT INTO discreet_entry (study, number, kind, request_id, query, question, epsilon,"
+        " amount, spent, total, time, nonce, before, hash) VALUES ('s', 2, 'spend', 'x', 'q', 'k',"
+        " '1', AMOUNT, 1, 1000000000, 't', 'NONCE', HASH, HASH)"
     )
     row = row.replace("AMOUNT", amount).replace("HASH", f"'{'0' * 64}'").replace("NONCE", "0" * 32)
     if (place.kind, amount) == ("postgresql", "1.5"):
@@ -285,7 +314,9 @@ def test_the_schema_refuses_raw_rows(ledger, place, amount):
         with pytest.raises(LedgerDamaged, match="entry 2 of study 's' was changed"):
             ledger.verify()
         return
-    with pytest.raises(Exception, match=r"(?i)constraint|cannot store|invalid input|out of range|is of type"):
+    with pytest.raises(
+        Exception, match=r"(?i)constraint|cannot store|invalid input|out of range|is of type"
+    ):
         place.execute(row)
     assert ledger.verify() == 1
 
@@ -294,12 +325,17 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
     """TRUST 23: raw rows that pass the total, use a number, a request or a question twice."""
     ledger.spend("r", "q", "0.1", study="s", data_version="1")
     copy = (
-        "INSERT INTO discreet_entry SELECT study, {number}, kind, {request}, analyst, query, data_version, {question},"
-        " epsilon, amount, {spent}, total, answer, terms, asked, time, nonce, before, hash"
-        " FROM discreet_entry WHERE number = 2"
+        "INSERT INTO discreet_entry SELECT study, {number}, kind, {request}, analyst, query,"
+        " data_version, {question}, epsilon, amount, {spent}, total, answer, terms, asked, time,"
+        " nonce, before, hash FROM discreet_entry WHERE number = 2"
     )
     good = {"number": "3", "request": "'new'", "question": "'new'", "spent": "spent"}
-    for change in ({"number": "2"}, {"request": "request_id"}, {"question": "question"}, {"spent": "total + 1"}):
+    for change in (
+        {"number": "2"},
+        {"request": "request_id"},
+        {"question": "question"},
+        {"spent": "total + 1"},
+    ):
         with pytest.raises(Exception, match=r"(?i)constraint"):
             place.execute(copy.format(**{**good, **change}))
     assert ledger.verify() == 2
@@ -307,13 +343,25 @@ def test_the_schema_holds_the_cap_and_the_uniqueness(ledger, place):
 
 def test_an_entry_keeps_what_was_typed(ledger):
     """The spend and each repeat have their own spelling, in printable text; the question is one."""
-    for request, typed in (("r1", "SELECT  count(*)\n"), ("r2", "select count(*) -- \x1b\ud800"), ("r3", None)):
+    for request, typed in (
+        ("r1", "SELECT  count(*)\n"),
+        ("r2", "select count(*) -- \x1b\ud800"),
+        ("r3", None),
+    ):
         ledger.spend(request, "q", "0.1", study="s", data_version="1", asked=typed)
     ledger.spend("r4", "q2", "0.1", study="s", data_version="1", asked="x" * 30_000)
-    entries = {entry.request_id: entry for entry in ledger.entries("s") if entry.kind in ("spend", "repeat")}
+    entries = {
+        entry.request_id: entry
+        for entry in ledger.entries("s")
+        if entry.kind in ("spend", "repeat")
+    }
     asked = [entries[request].asked for request in ("r1", "r2", "r3")]
     assert asked == ["SELECT  count(*)\n", "select count(*) -- \\x1b\\ud800", None]
-    assert [entries[request].kind for request in ("r1", "r2", "r3")] == ["spend", "repeat", "repeat"]
+    assert [entries[request].kind for request in ("r1", "r2", "r3")] == [
+        "spend",
+        "repeat",
+        "repeat",
+    ]
     assert entry_text(entries["r1"]) == "SELECT count(*)"
     assert len(entries["r4"].asked) == 20_000
     ledger.spend("r5", "q2", "0.1", study="s", data_version="1", asked="x" * 30_000)
@@ -343,7 +391,9 @@ def test_a_server_that_does_not_answer_is_an_engine_failure(tmp_path):
     from discreet import EngineFailed
 
     with pytest.raises(EngineFailed) as refusal:
-        Ledger.open("postgresql://u:hidden@127.0.0.1:1/x?connect_timeout=2", anchor=tmp_path / "a", new=True)
+        Ledger.open(
+            "postgresql://u:hidden@127.0.0.1:1/x?connect_timeout=2", anchor=tmp_path / "a", new=True
+        )
     assert "hidden" not in str(refusal.value)
     assert not (tmp_path / "a").exists()
 

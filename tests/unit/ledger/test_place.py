@@ -21,8 +21,12 @@ def bare(monkeypatch):
 
 
 @pytest.mark.parametrize("given", [(None, None), ("g", None), ("g", "ga"), (None, "ga")], ids=str)
-@pytest.mark.parametrize("environment", [(None, None), ("e", None), ("e", "ea"), (None, "ea")], ids=str)
-@pytest.mark.parametrize("declared", [(None, None), ("d", None), ("d", "da"), (None, "da")], ids=str)
+@pytest.mark.parametrize(
+    "environment", [(None, None), ("e", None), ("e", "ea"), (None, "ea")], ids=str
+)
+@pytest.mark.parametrize(
+    "declared", [(None, None), ("d", None), ("d", "da"), (None, "da")], ids=str
+)
 def test_the_first_that_names_a_ledger_decides_and_weaker_anchors_do_not_count(
     given, environment, declared, monkeypatch, tmp_path
 ):
@@ -85,7 +89,9 @@ def test_no_password_is_shown(tmp_path):
 
 
 def test_a_named_file_is_made_but_no_second_budget_by_the_way(tmp_path, monkeypatch):
-    folder = study_in(tmp_path, f'study = "x"\nledger = "kept/study.ledger"\nanchor = "study.anchor"\n{POLICY}')
+    folder = study_in(
+        tmp_path, f'study = "x"\nledger = "kept/study.ledger"\nanchor = "study.anchor"\n{POLICY}'
+    )
     (folder / "kept").mkdir()
     discreet.open(folder / "study.toml").ledger.close()
     assert {file.name for file in folder.iterdir()} >= {"study.anchor"}
@@ -104,7 +110,9 @@ def test_a_ledger_that_others_use_needs_a_name_for_the_study(monkeypatch, tmp_pa
     """`discreet init` calls every policy study.toml: two of them would be one study."""
     policy = study_in(tmp_path) / "study.toml"
     for options in ({"ledger": SERVER}, {"ledger": SERVER, "anchor": "a"}):
-        with pytest.raises(InvalidParameter, match=r"study is missing in study\.toml: write study = "):
+        with pytest.raises(
+            InvalidParameter, match=r"study is missing in study\.toml: write study = "
+        ):
             discreet.open(policy, **options)
     policy.write_text(f'ledger = "shared.ledger"\n{POLICY}', "utf-8")
     with pytest.raises(InvalidParameter, match="study is missing"):

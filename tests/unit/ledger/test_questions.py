@@ -16,7 +16,13 @@ from scripted import Odd
 
 def _spellings():
     tenths = (0.1, Fraction(1, 10), Decimal("0.10"), Decimal("1e-1"), np.float64(0.1))
-    bounds = ((0, 120), [0.0, 120.0], (Fraction(0), Decimal("120.00")), np.array([0, 120]), [-0.0, np.int32(120)])
+    bounds = (
+        (0, 120),
+        [0.0, 120.0],
+        (Fraction(0), Decimal("120.00")),
+        np.array([0, 120]),
+        [-0.0, np.int32(120)],
+    )
     for tenth in tenths:
         for bound in bounds:
             yield {"p": tenth, "bounds": bound, "column": "é"}
@@ -37,14 +43,21 @@ def test_fifty_spellings_are_one_query_one_charge_one_answer(place):
             grant = ledger.spend(new_request_id(), query, epsilon, study="s", data_version="1")
             answers.add(grant.answer or ledger.record(grant, str(number).encode()))
         assert (answers, ledger.spent("s")) == ({b"0"}, Fraction(1, 10))
-        ledger.spend(new_request_id(), canonical("mean", spellings[0]), "0.1", study="s", data_version="2")
+        ledger.spend(
+            new_request_id(), canonical("mean", spellings[0]), "0.1", study="s", data_version="2"
+        )
         assert ledger.spent("s") == Fraction(2, 10)
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.fractions() | st.text(st.characters(codec="utf-8"), max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.fractions()
+    | st.text(st.characters(codec="utf-8"), max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=3), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=3), inner)
     ),
     max_leaves=6,
 )
@@ -70,7 +83,15 @@ def test_different_parameters_are_different_queries(one, other):
 
 
 def test_text_is_no_number_and_a_dict_is_no_tag():
-    assert len({canonical("n", {"x": x}) for x in ("1", 1, {"number": "1"}, True, [1], {1}, date(2020, 1, 1))}) == 7
+    assert (
+        len(
+            {
+                canonical("n", {"x": x})
+                for x in ("1", 1, {"number": "1"}, True, [1], {1}, date(2020, 1, 1))
+            }
+        )
+        == 7
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Odd(), b"x", {1: 2}, 1j])

@@ -1,4 +1,6 @@
-"""A spend in one statement: when it does, when it leaves the decision to the ordinary way, and that both agree."""
+"""A spend in one statement: when it does, when it leaves the decision to the ordinary way, and that
+both agree.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -46,8 +48,12 @@ def ways(monkeypatch):
     return taken
 
 
-def added_elsewhere(place, ledger, request_id, query="q", epsilon="0.1", analyst=None, version=None):
-    """Add a spend behind the head that the anchor knows, from a connection of its own and without the anchor."""
+def added_elsewhere(
+    place, ledger, request_id, query="q", epsilon="0.1", analyst=None, version=None
+):
+    """Add a spend behind the head that the anchor knows, from a connection of its own and without
+    the anchor.
+    """
     exact = Fraction(epsilon)
     columns = {
         "kind": "spend",
@@ -71,14 +77,19 @@ def test_a_spend_is_one_statement_and_anchored(place, ledger, ways, analyst):
     grant = ledger.spend("r", "q", "0.1", study="s", analyst=analyst, data_version="1")
     assert (ways, grant.repeated, grant.answer) == (["at once"], False, None)
     assert AnchorFile(ledger._book.anchor.path).read().heads["s"].hash == ledger.entries()[-1].hash
-    assert (ledger.spent("s"), ledger.spent("s", analyst="ann")) == (Fraction(1, 10), Fraction(analyst == "ann", 10))
+    assert (ledger.spent("s"), ledger.spent("s", analyst="ann")) == (
+        Fraction(1, 10),
+        Fraction(analyst == "ann", 10),
+    )
     assert ledger.record(grant, b"answer") == b"answer"
     with place.open() as again:
         assert again.verify() == 4
 
 
 def test_both_ways_write_the_same_entries(ledger, ways, tmp_path):
-    """TRUST 21, 26, 28: whatever is asked; compared with a file, where there is only the ordinary way."""
+    """TRUST 21, 26, 28: whatever is asked; compared with a file, where there is only the ordinary
+    way.
+    """
     requests = [
         ("a", "q", "0.1", None, "1"),
         ("b", "q", "0.1", "ann", "1"),  # the same question
@@ -97,7 +108,9 @@ def test_both_ways_write_the_same_entries(ledger, ways, tmp_path):
         rows = []
         for request, query, epsilon, analyst, version in requests:
             try:
-                grant = book.spend(request, query, epsilon, study="s", analyst=analyst, data_version=version)
+                grant = book.spend(
+                    request, query, epsilon, study="s", analyst=analyst, data_version=version
+                )
                 rows.append(grant.repeated)
             except (BudgetExceeded, InvalidParameter) as refusal:
                 rows.append(str(refusal))
@@ -128,15 +141,23 @@ def test_two_machines_take_turns_to_the_last_unit(place, ledger, ways):
 
 
 def spend_around(commit, place, ledger, analyst, monkeypatch):
-    """A spend whose statement has begun, and seen the tables, before the commit, and goes on after it."""
+    """A spend whose statement has begun, and seen the tables, before the commit, and goes on after
+    it.
+    """
     statement = APPEND if analyst is None else APPEND_SHARED
     words = str(statement.compile(dialect=dialect()))
-    waiting = words.replace("FROM discreet_study", "FROM (SELECT pg_advisory_xact_lock(1)) AS gate, discreet_study")
+    waiting = words.replace(
+        "FROM discreet_study", "FROM (SELECT pg_advisory_xact_lock(1)) AS gate, discreet_study"
+    )
     monkeypatch.setitem(database._words, ("postgresql", statement), (waiting, None))
     with psycopg.connect(place.where, autocommit=True) as gate, ThreadPoolExecutor(1) as pool:
         gate.execute("SELECT pg_advisory_lock(1)")
-        spend = pool.submit(ledger.spend, "r", "q", "0.1", study="s", analyst=analyst, data_version="1")
-        while not gate.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone():
+        spend = pool.submit(
+            ledger.spend, "r", "q", "0.1", study="s", analyst=analyst, data_version="1"
+        )
+        while not gate.execute(
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        ).fetchone():
             assert not spend.done()
         assert commit() == 1
         gate.execute("SELECT pg_advisory_unlock(1)")
@@ -157,8 +178,8 @@ def spend_around(commit, place, ledger, analyst, monkeypatch):
 def test_what_was_committed_after_the_statement_began_decides(
     place, ledger, ways, analyst, elsewhere, outcome, entries, monkeypatch
 ):
-    """TRUST 6, 26, 28: though the statement cannot see it. Another spend, the same request, the same question, the
-    request id for another question, the last of the budget."""
+    """TRUST 6, 26, 28: though the statement cannot see it. Another spend, the same request, the
+    same question, the request id for another question, the last of the budget."""
     charged = analyst if "epsilon" not in elsewhere else None
 
     def commit() -> int:
@@ -176,15 +197,25 @@ def test_what_was_committed_after_the_statement_began_decides(
 def test_a_share_that_was_spent_after_the_statement_began_is_spent(place, ledger, monkeypatch):
     """TRUST 21: the charge of the share follows the entry, never its own reading."""
     with pytest.raises(BudgetExceeded, match=r"share of analyst 'ann': 0\.05 is left"):
-        spend_around(lambda: added_elsewhere(place, ledger, "x", "q", "0.45", "ann"), place, ledger, "ann", monkeypatch)
+        spend_around(
+            lambda: added_elsewhere(place, ledger, "x", "q", "0.45", "ann"),
+            place,
+            ledger,
+            "ann",
+            monkeypatch,
+        )
     assert (ledger.spent("s", analyst="ann"), ledger.verify()) == (Fraction(45, 100), 3)
 
 
 def test_the_servers_default_isolation_does_not_matter(place, ledger, ways, monkeypatch):
-    """TRUST 6: a serializable statement would fail where another was quicker, and the spend with it."""
+    """TRUST 6: a serializable statement would fail where another was quicker, and the spend with
+    it.
+    """
     strict = replace(place, where=place.where + "%20-cdefault_transaction_isolation%3Dserializable")
     with strict.open() as other:
-        grant = spend_around(lambda: added_elsewhere(place, ledger, "x"), place, other, None, monkeypatch)
+        grant = spend_around(
+            lambda: added_elsewhere(place, ledger, "x"), place, other, None, monkeypatch
+        )
         assert (grant.repeated, ways, other.verify()) == (False, ["ordinary"], 4)
 
 
@@ -192,7 +223,9 @@ def test_a_locked_study_is_left_alone(place, ledger):
     """TRUST 6: whoever holds the lock has read the head and will add the next entry."""
     with psycopg.connect(place.where) as holder:
         holder.execute("SELECT * FROM discreet_study FOR UPDATE")
-        thread = threading.Thread(target=ledger.spend, args=("r", "q", "0.1"), kwargs={"study": "s"})
+        thread = threading.Thread(
+            target=ledger.spend, args=("r", "q", "0.1"), kwargs={"study": "s"}
+        )
         thread.start()
         thread.join(0.3)
         assert thread.is_alive()
@@ -228,7 +261,9 @@ def test_a_lost_entry_after_the_anchored_one_is_not_made_up(place, ledger, ways)
 
 
 def test_the_balance_is_the_ledgers_not_the_anchors(ledger, ways):
-    """TRUST 25: an anchor that was edited to know of no spend, or of a larger total, gives no budget."""
+    """TRUST 25: an anchor that was edited to know of no spend, or of a larger total, gives no
+    budget.
+    """
     ledger.spend("r1", "q", "0.9", study="s")
     anchor = ledger._book.anchor.read()
     for change in ({"spent": 0}, {"total": 2 * 10**9}):
@@ -268,7 +303,8 @@ def test_a_lost_reply_is_spent_once(ledger, monkeypatch):
     monkeypatch.undo()
     grant = ledger.spend("r", "q", "0.1", study="s", data_version="1")
     assert (grant.answer, ledger.spent("s"), ledger.verify()) == (None, Fraction(1, 10), 3)
-    assert ledger._book.anchor.read().heads["s"].count == 2  # nothing was added, so nothing was anchored
+    # nothing was added, so nothing was anchored
+    assert ledger._book.anchor.read().heads["s"].count == 2
     ledger.record(grant, b"answer")
     assert ledger._book.anchor.read().heads["s"].count == 4
 
@@ -287,7 +323,9 @@ def test_a_connection_that_was_cut_is_replaced(place, ledger):
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_a_spend_waits_for_the_disk(place, ways, mixed):
-    """TRUST 5: whatever the server's default is, and if a pooler hands out sessions with other settings."""
+    """TRUST 5: whatever the server's default is, and if a pooler hands out sessions with other
+    settings.
+    """
     with place.open(new=True) as ledger:
         ledger.create("s", 1)
     place.execute("CREATE TABLE seen (setting TEXT)")
@@ -295,7 +333,9 @@ def test_a_spend_waits_for_the_disk(place, ways, mixed):
         "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         " INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$"
     )
-    place.execute("CREATE TRIGGER look AFTER INSERT ON discreet_entry FOR EACH ROW EXECUTE FUNCTION look()")
+    place.execute(
+        "CREATE TRIGGER look AFTER INSERT ON discreet_entry FOR EACH ROW EXECUTE FUNCTION look()"
+    )
     with replace(place, where=place.where + "%20-csynchronous_commit%3Doff").open() as other:
         if mixed:
             connection = other._book.database._engine.raw_connection()

@@ -17,7 +17,9 @@ CALLS = {
     "sum": lambda **a: discreet.sum(AGES, **BOUNDED, **a),
     "mean": lambda **a: discreet.mean(AGES, **BOUNDED, **a),
     "mean add-remove": lambda **a: discreet.mean(AGES, **BOUNDED, neighbors="add-remove", **a),
-    "mean textbook": lambda **a: discreet.mean(AGES, **BOUNDED, neighbors="add-remove", method="laplace", **a),
+    "mean textbook": lambda **a: discreet.mean(
+        AGES, **BOUNDED, neighbors="add-remove", method="laplace", **a
+    ),
     "proportion": lambda **a: discreet.proportion(AGES > 50, epsilon="0.1", **a),
     "variance": lambda **a: discreet.variance(AGES, **BOUNDED, **a),
     "std": lambda **a: discreet.std(AGES, **BOUNDED, neighbors="add-remove", **a),
@@ -25,7 +27,9 @@ CALLS = {
     "median": lambda **a: discreet.median(AGES, **BOUNDED, **a),
     "quantile": lambda **a: discreet.quantile(AGES, 0.9, **BOUNDED, **a),
     "quantiles": lambda **a: discreet.quantiles(AGES, [0.25, 0.5], **BOUNDED, **a),
-    "many quantiles": lambda **a: discreet.quantiles(AGES, [0.1, 0.3, 0.5, 0.7, 0.9], **BOUNDED, **a),
+    "many quantiles": lambda **a: discreet.quantiles(
+        AGES, [0.1, 0.3, 0.5, 0.7, 0.9], **BOUNDED, **a
+    ),
     "cdf": lambda **a: discreet.cdf(AGES, **BOUNDED, cells=32, **a),
     "min": lambda **a: discreet.min(AGES, **BOUNDED, **a),
     "max": lambda **a: discreet.max(AGES, **BOUNDED, **a),
@@ -34,7 +38,9 @@ CALLS = {
     "summary": lambda **a: discreet.summary(AGES, **BOUNDED, **a),
     "one integer": lambda **a: discreet.laplace_mechanism(5, sensitivity=1, epsilon="0.1", **a),
     "one float": lambda **a: discreet.laplace_mechanism(5.5, sensitivity=1, epsilon="0.1", **a),
-    "integers": lambda **a: discreet.laplace_mechanism(np.arange(9), sensitivity=1, epsilon="0.1", **a),
+    "integers": lambda **a: discreet.laplace_mechanism(
+        np.arange(9), sensitivity=1, epsilon="0.1", **a
+    ),
     "floats": lambda **a: discreet.laplace_mechanism([1.5, 2.5], sensitivity=1, epsilon="0.1", **a),
 }
 
@@ -75,7 +81,9 @@ def test_the_same_question_of_the_same_version_is_charged_once_for_everybody(led
     ledger.allot("ann", "0.5", study="survey")
     account = {"ledger": ledger, "study": "survey", "data_name": "age", "data_version": "2026"}
     first = discreet.mean(AGES, **BOUNDED, **account)
-    assert shown(discreet.mean(AGES, bounds=("0", 120.0), epsilon=0.1, **account, analyst="ann")) == shown(first)
+    assert shown(
+        discreet.mean(AGES, bounds=("0", 120.0), epsilon=0.1, **account, analyst="ann")
+    ) == shown(first)
     assert ledger.spent("survey") == Fraction(1, 10)
     discreet.mean(AGES, bounds=(0, 121), epsilon=0.1, **account)
     assert ledger.spent("survey") == Fraction(2, 10)
@@ -86,7 +94,9 @@ def test_what_is_spent_is_on_disk_before_anything_is_drawn(ledger, monkeypatch):
     for module, name in ((engine, "moments"), (vector, "fill")):
         real = getattr(module, name)
         monkeypatch.setattr(
-            module, name, lambda *a, real=real, **k: spent.append(ledger.spent("survey")) or real(*a, **k)
+            module,
+            name,
+            lambda *a, real=real, **k: spent.append(ledger.spent("survey")) or real(*a, **k),
         )
     discreet.mean(AGES, **BOUNDED, ledger=ledger, study="survey")
     assert spent
@@ -105,12 +115,16 @@ def test_an_exhausted_budget_draws_nothing(ledger, monkeypatch):
 REFUSED = {
     "no record": lambda **a: discreet.mean([], **BOUNDED, **a),
     "one record": lambda **a: discreet.std([1], **BOUNDED, method="laplace", **a),
-    "no textbook": lambda **a: discreet.std(AGES, **BOUNDED, method="laplace", neighbors="add-remove", **a),
+    "no textbook": lambda **a: discreet.std(
+        AGES, **BOUNDED, method="laplace", neighbors="add-remove", **a
+    ),
     "squares": lambda **a: discreet.std(AGES, bounds=(0, 1e200), epsilon=1, **a),
     "epsilon": lambda **a: discreet.mean(AGES, bounds=(0, 1), epsilon=-1, **a),
     "bounds": lambda **a: discreet.mean(AGES, bounds=(1, 0), epsilon=1, **a),
     "answer": lambda **a: discreet.laplace_mechanism(["a"], sensitivity=1, epsilon=1, **a),
-    "out": lambda **a: discreet.laplace_mechanism(np.arange(3), sensitivity=1, epsilon=1, out=np.empty(2), **a),
+    "out": lambda **a: discreet.laplace_mechanism(
+        np.arange(3), sensitivity=1, epsilon=1, out=np.empty(2), **a
+    ),
     "cells": lambda **a: discreet.cdf(AGES, **BOUNDED, cells=1, **a),
     "q": lambda **a: discreet.quantile(AGES, 2, **BOUNDED, **a),
     "confidence": lambda **a: discreet.median(AGES, **BOUNDED, confidence=1, **a),

@@ -35,8 +35,14 @@ PEOPLE, AGE = Named("a1"), Named("a2")
 
 def answer(outputs=None, record=RECORD, **after) -> Answer:
     shown = outputs or (("place", Named("g1")), ("people", PEOPLE), ("age", AGE))
-    query = Query(aggregates=(("a1", Count()), ("a2", MEAN)), outputs=tuple(shown), **{"groups": (PLACE,), **after})
-    return Answer(content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one")
+    query = Query(
+        aggregates=(("a1", Count()), ("a2", MEAN)),
+        outputs=tuple(shown),
+        **{"groups": (PLACE,), **after},
+    )
+    return Answer(
+        content=from_whole(record).pack(), query=query, remaining=Fraction(4, 5), entry="one"
+    )
 
 
 def test_an_answer_is_shown_with_the_error_of_every_number():
@@ -53,7 +59,10 @@ def test_a_long_answer_shows_its_beginning_and_its_end():
     keys = [f"k{at:02d}" for at in range(45)]
     numbers = {"a1": {end: list(range(45)) for end in ("value", "low", "high")}}
     lines = repr(
-        answer([("place", Named("g1")), ("n", PEOPLE)], {**RECORD, "keys": {"g1": keys}, "numbers": numbers})
+        answer(
+            [("place", Named("g1")), ("n", PEOPLE)],
+            {**RECORD, "keys": {"g1": keys}, "numbers": numbers},
+        )
     ).splitlines()
     assert lines[1].startswith("k00")
     assert lines[11].split() == ["…", "…"]
@@ -78,15 +87,30 @@ def test_columns_intervals_and_lengths_are_there():
         (Compare(">", (PEOPLE, Number(Fraction(100)))), ["north", "west"]),
         (Compare("<=", (AGE, Number(Fraction(5, 2)))), ["west"]),
         (
-            Compare("and", (Compare(">", (PEOPLE, Number(Fraction(0)))), Compare("<", (AGE, Number(Fraction(3)))))),
+            Compare(
+                "and",
+                (
+                    Compare(">", (PEOPLE, Number(Fraction(0)))),
+                    Compare("<", (AGE, Number(Fraction(3)))),
+                ),
+            ),
             ["west"],
         ),
         (
-            Compare("or", (Compare("<", (PEOPLE, Number(Fraction(0)))), Compare("=", (AGE, Number(Fraction(5, 2)))))),
+            Compare(
+                "or",
+                (
+                    Compare("<", (PEOPLE, Number(Fraction(0)))),
+                    Compare("=", (AGE, Number(Fraction(5, 2)))),
+                ),
+            ),
             ["south", "west"],
         ),
         (Compare("<>", (PEOPLE, Number(Fraction(-3)))), ["north", "west"]),
-        (Compare(">", (Combined("/", AGE, Combined("-", PEOPLE, PEOPLE)), Number(Fraction(0)))), []),
+        (
+            Compare(">", (Combined("/", AGE, Combined("-", PEOPLE, PEOPLE)), Number(Fraction(0)))),
+            [],
+        ),
     ],
 )
 def test_having_looks_at_released_numbers(having, kept):
@@ -97,7 +121,8 @@ def test_order_and_limit_act_on_released_numbers_and_missing_ones_come_last():
     assert answer(order=((PEOPLE, True),))["place"] == ["north", "west", "south"]
     assert answer(order=((AGE, False),), limit=2)["place"] == ["west", "north"]
     assert answer(order=((Named("g1"), True),))["place"] == ["west", "south", "north"]
-    undefined = Combined("/", Number(Fraction(1)), Combined("+", PEOPLE, Number(Fraction(3))))  # 1/0 in the south
+    # 1/0 in the south
+    undefined = Combined("/", Number(Fraction(1)), Combined("+", PEOPLE, Number(Fraction(3))))
     for descending in (True, False):
         assert answer(order=((undefined, descending),))["place"][-1] == "south"
     assert answer(limit=0).rows == []
@@ -105,9 +130,13 @@ def test_order_and_limit_act_on_released_numbers_and_missing_ones_come_last():
 
 def test_bins_are_ordered_by_where_they_lie_and_not_by_their_names():
     names = ["[0, 5)", "[5, 10)", "[10, 20]"]
-    bins = Group("g1", Column("age", "number"), tuple(names), edges=tuple(map(Fraction, (0, 5, 10, 20))))
+    bins = Group(
+        "g1", Column("age", "number"), tuple(names), edges=tuple(map(Fraction, (0, 5, 10, 20)))
+    )
     record = {**RECORD, "keys": {"g1": names}}
-    assert answer(record=record, groups=(bins,), order=((Named("g1"), True),))["place"] == names[::-1]
+    assert (
+        answer(record=record, groups=(bins,), order=((Named("g1"), True),))["place"] == names[::-1]
+    )
     assert answer(record=record, groups=(bins,), order=((Named("g1"), False),))["place"] == names
 
 
@@ -116,7 +145,11 @@ def test_number_keys_beside_a_label_for_the_rest_can_be_ordered_and_saved(tmp_pa
     group = Group("g1", Column("age", "number"), (Fraction(2), Fraction(1)), other="rest")
     found = {}
     for descending in (False, True):
-        made = answer(record={**RECORD, "keys": {"g1": keys}}, groups=(group,), order=((Named("g1"), descending),))
+        made = answer(
+            record={**RECORD, "keys": {"g1": keys}},
+            groups=(group,),
+            order=((Named("g1"), descending),),
+        )
         found[descending] = made["place"]
         assert made.to_arrow().column("place").to_pylist() == [str(key) for key in made["place"]]
         assert made.to_polars()["place"].to_list() == [str(key) for key in made["place"]]
@@ -153,7 +186,11 @@ def test_a_quotient_whose_divisor_can_be_nought_has_no_ends():
 
 
 def test_constants_have_no_error():
-    assert answer([("x", Combined("*", PEOPLE, Number(Fraction(1, 2))))]).rows[0]["x"] == (20603.5, 20543.5, 20663.5)
+    assert answer([("x", Combined("*", PEOPLE, Number(Fraction(1, 2))))]).rows[0]["x"] == (
+        20603.5,
+        20543.5,
+        20663.5,
+    )
 
 
 def test_tables_have_the_interval_of_every_number_beside_it():
@@ -189,7 +226,9 @@ def test_what_is_saved_has_its_record_beside_it(tmp_path):
     place = found.save(str(tmp_path / "more.json"))
     assert json.loads(place.read_text(encoding="utf-8")) == found.to_dict()
     assert (tmp_path / "more.release.json").exists()
-    with pytest.raises(InvalidParameter, match=r"must end in \.csv, \.json, \.parquet, \.xlsx, \.html, \.md, \.txt"):
+    with pytest.raises(
+        InvalidParameter, match=r"must end in \.csv, \.json, \.parquet, \.xlsx, \.html, \.md, \.txt"
+    ):
         found.save(tmp_path / "ages.xls")
 
 
@@ -210,7 +249,9 @@ def test_answers_are_equal_when_bytes_and_what_is_shown_are():
 
 
 def test_everything_after_the_noise_goes_through_a_study():
-    here = study_of([{"place": "north", "age": 4}] * 30 + [{"place": "west", "age": 6}] * 10, Paper())
+    here = study_of(
+        [{"place": "north", "age": 4}] * 30 + [{"place": "west", "age": 6}] * 10, Paper()
+    )
     question = "place, count(*) AS n, sum(age) / count(*) AS mean, sum(age) - 5 * count(*) AS over"
     clauses = "GROUP BY place HAVING count(*) > 5 ORDER BY mean DESC LIMIT 5"
     found = here.sql(select(question, clauses), epsilon=10**5).release()

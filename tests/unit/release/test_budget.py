@@ -1,4 +1,6 @@
-"""The first spend creates the ledger: what refuses a plan fixes nothing, and nothing spent may be corrected."""
+"""The first spend creates the ledger: what refuses a plan fixes nothing, and nothing spent may be
+corrected.
+"""
 
 import threading
 from multiprocessing import get_context
@@ -31,7 +33,9 @@ def write(folder, epsilon="1", unit="", column="age"):
 
 
 def policy(**terms):
-    return Policy(source=DATA, table="people", columns={"age": {"bounds": (0, 9)}}, **{"epsilon": 1, **terms})
+    return Policy(
+        source=DATA, table="people", columns={"age": {"bounds": (0, 9)}}, **{"epsilon": 1, **terms}
+    )
 
 
 def entries(folder):
@@ -57,12 +61,25 @@ def test_a_refused_plan_creates_nothing_and_its_policy_can_be_corrected(folder):
 def test_nothing_that_is_free_and_nothing_that_is_refused_creates_a_ledger(folder):
     with discreet.open(write(folder)) as study:
         plan = study.sql(ASKED, epsilon="0.5")
-        assert all([repr(plan), repr(study), study.card(), study.kept, study.report({"a": ASKED}, epsilon=1).table])
+        assert all(
+            [
+                repr(plan),
+                repr(study),
+                study.card(),
+                study.kept,
+                study.report({"a": ASKED}, epsilon=1).table,
+            ]
+        )
         assert plan.asked_before == ""
         assert study.card().content["accounting"]["at_entry"] == 0
         assert study.sql("SELECT count(*) FROM people", epsilon=1).release()["count(*)"] == [3]
-        for refused in (study.sql(ASKED, epsilon=2), study.sql(f"{ASKED} WHERE age > 1", epsilon=2)):
-            with pytest.raises(BudgetExceeded, match="what is left of study 'study': 1 is left, 2 was asked for"):
+        for refused in (
+            study.sql(ASKED, epsilon=2),
+            study.sql(f"{ASKED} WHERE age > 1", epsilon=2),
+        ):
+            with pytest.raises(
+                BudgetExceeded, match="what is left of study 'study': 1 is left, 2 was asked for"
+            ):
                 refused.release()
         with pytest.raises(BudgetExceeded, match="analyst 'ann' has no share of study 'study'"):
             plan.release(analyst="ann")
@@ -86,17 +103,24 @@ def test_a_missing_ledger_beside_its_anchor_stays_refused(folder):
 
 
 def test_a_ledger_that_another_process_made_meanwhile_decides(tmp_path):
-    first, second = (Study(policy(**terms), ledger=tmp_path / "l") for terms in ({}, {"unit": "who", "max_rows": 2}))
+    first, second = (
+        Study(policy(**terms), ledger=tmp_path / "l")
+        for terms in ({}, {"unit": "who", "max_rows": 2})
+    )
     plan = second.sql(ASKED, epsilon="0.5")
     first.sql(ASKED, epsilon="0.25").release()
-    with pytest.raises(InvalidParameter, match="the policy must promise what the ledger was created with"):
+    with pytest.raises(
+        InvalidParameter, match="the policy must promise what the ledger was created with"
+    ):
         plan.release()
     with Ledger.open(tmp_path / "l") as ledger:
         assert ledger.spent("study") == ledger.total("study") / 4
 
 
 def test_a_spender_that_was_open_before_a_correction_is_refused(place):
-    """Also right at the lock: what a process saw when it opened the study may have been corrected since."""
+    """Also right at the lock: what a process saw when it opened the study may have been corrected
+    since.
+    """
     with place.open(new=True) as ledger, place.open() as other:
         ledger.create("study", 1, promise=policy().promise)
         study = Study(policy(), ledger=ledger)
@@ -106,7 +130,9 @@ def test_a_spender_that_was_open_before_a_correction_is_refused(place):
             with pytest.raises(InvalidParameter, match="epsilon of the policy must be 2"):
                 plan.release()
         other.correct("study", 1, promise=policy(unit="who", max_rows=2).promise)
-        with pytest.raises(InvalidParameter, match="promise what the ledger was created with: max_rows = 2"):
+        with pytest.raises(
+            InvalidParameter, match="promise what the ledger was created with: max_rows = 2"
+        ):
             plan.release()
         assert other.spent("study") == 0
         other.correct("study", 1, promise=policy().promise)
@@ -167,7 +193,10 @@ def first_spender(where, total, results):
 def test_of_first_spenders_at_once_one_creates_the_ledger(tmp_path, totals):
     context = get_context("spawn")
     results = context.Queue()
-    workers = [context.Process(target=first_spender, args=(tmp_path / "l", total, results)) for total in totals]
+    workers = [
+        context.Process(target=first_spender, args=(tmp_path / "l", total, results))
+        for total in totals
+    ]
     for worker in workers:
         worker.start()
     assert [results.get(timeout=60) for _ in workers] == ["open"] * 3
@@ -201,7 +230,10 @@ def test_threads_of_one_study_create_one_ledger(tmp_path):
 def test_after_its_first_spend_a_study_looks_at_its_promise_no_more(tmp_path):
     with Study(policy(version="1"), ledger=tmp_path / "l") as study:
         study.sql(ASKED, epsilon="0.25").release()
-        with mock.patch.object(Ledger, "spend", side_effect=RuntimeError) as spend, pytest.raises(RuntimeError):
+        with (
+            mock.patch.object(Ledger, "spend", side_effect=RuntimeError) as spend,
+            pytest.raises(RuntimeError),
+        ):
             study.sql(ASKED, epsilon="0.5").release()
         assert spend.call_args.kwargs["promised"] is None
 
@@ -227,7 +259,9 @@ def test_a_name_or_a_total_that_no_ledger_holds_is_refused_when_the_study_is_ope
 
 def test_the_command_corrects_a_promise_of_which_nothing_was_spent(folder):
     write(folder, "5")
-    created, shown = one_after_another([["ledger", "create", "study.toml"], ["ledger", "show", "study.toml"]], folder)
+    created, shown = one_after_another(
+        [["ledger", "create", "study.toml"], ["ledger", "show", "study.toml"]], folder
+    )
     assert (created.code, shown.code) == (0, 0)
     assert "study has a total of ε 5." in created.out
     write(folder, "2", 'unit = "who"\nmax_rows = 2')
@@ -235,7 +269,9 @@ def test_the_command_corrects_a_promise_of_which_nothing_was_spent(folder):
     commands = [["plan", *question], ["ledger", "create", "study.toml"], ["release", *question]]
     refused, corrected, released = one_after_another(commands, folder)
     refused.refused(
-        2, "epsilon of the policy must be 5", "if nothing was spent or allotted yet, discreet ledger create"
+        2,
+        "epsilon of the policy must be 5",
+        "if nothing was spent or allotted yet, discreet ledger create",
     )
     assert "study now has a total of ε 2." in corrected.out
     assert "ε 1 spent, 1 left" in released.out

@@ -1,4 +1,6 @@
-"""Many groups are estimated in parts, on several threads: the same numbers, in the same order, each with its draw."""
+"""Many groups are estimated in parts, on several threads: the same numbers, in the same order, each
+with its draw.
+"""
 
 import pyarrow as pa
 import pytest
@@ -9,8 +11,15 @@ from discreet.draw.noted import noting
 from discreet.release import design, plan
 
 PLACES = 300
-ROWS = pa.table({"place": [number % (PLACES - 1) for number in range(4_000)], "age": [n % 130 for n in range(4_000)]})
-QUESTION = "SELECT place, count(*) AS n, sum(age) AS years, avg(age) AS mean FROM data GROUP BY place"
+ROWS = pa.table(
+    {
+        "place": [number % (PLACES - 1) for number in range(4_000)],
+        "age": [n % 130 for n in range(4_000)],
+    }
+)
+QUESTION = (
+    "SELECT place, count(*) AS n, sum(age) AS years, avg(age) AS mean FROM data GROUP BY place"
+)
 
 
 @pytest.fixture
@@ -48,13 +57,19 @@ def test_the_draws_of_all_parts_are_noted(study, monkeypatch):
 
 
 def test_every_group_has_a_draw_of_its_own(study, monkeypatch):
-    """A scale of 10⁵: 300 draws of which more than 10 are equal to others in one of many thousand cases."""
+    """A scale of 10⁵: 300 draws of which more than 10 are equal to others in one of many thousand
+    cases.
+    """
     in_parts(monkeypatch)
-    counts = study.sql("SELECT place, count(*) AS n FROM data GROUP BY place", epsilon="0.00001").release()["n"]
+    counts = study.sql(
+        "SELECT place, count(*) AS n FROM data GROUP BY place", epsilon="0.00001"
+    ).release()["n"]
     assert len(set(counts)) > PLACES - 10
 
 
 def test_choices_are_made_in_all_groups_at_once(study, monkeypatch):
     in_parts(monkeypatch)
-    answer = study.sql("SELECT place, median(age) AS mid FROM data GROUP BY place", epsilon=100_000).release()
+    answer = study.sql(
+        "SELECT place, median(age) AS mid FROM data GROUP BY place", epsilon=100_000
+    ).release()
     assert len(answer["mid"]) == PLACES

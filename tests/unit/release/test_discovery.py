@@ -10,7 +10,16 @@ import pytest
 from pyarrow import parquet
 
 import discreet
-from discreet import BudgetExceeded, Count, InvalidParameter, Ledger, Mean, Policy, QueryRefused, Study
+from discreet import (
+    BudgetExceeded,
+    Count,
+    InvalidParameter,
+    Ledger,
+    Mean,
+    Policy,
+    QueryRefused,
+    Study,
+)
 from discreet.ask.expression import Column
 from discreet.calibrate.ball import nearest
 from discreet.engines.base import Exact
@@ -40,12 +49,19 @@ def test_the_closed_form_is_the_recursion(epsilon, delta):
         for units in range(rule.last + 4):
             assert rate(rule, units) == pytest.approx(float(expected), rel=1e-14)
             assert (expected >= 1) == (units > rule.last)
-            expected = min(growth * expected + failing, 1 - (1 - expected - failing) / growth, mpmath.mpf(1))
+            expected = min(
+                growth * expected + failing, 1 - (1 - expected - failing) / growth, mpmath.mpf(1)
+            )
 
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "half", "nearly", "certain"),
-    [("1", "1e-5", 12, 16, 23), ("1", "1e-8", 19, 23, 37), ("0.5", "1e-6", 26, 34, 51), ("0.1", "1e-6", 109, 148, 218)],
+    [
+        ("1", "1e-5", 12, 16, 23),
+        ("1", "1e-8", 19, 23, 37),
+        ("0.5", "1e-6", 26, 34, 51),
+        ("0.1", "1e-6", 109, 148, 218),
+    ],
 )
 def test_so_many_units_are_needed(epsilon, delta, half, nearly, certain):
     rule = keeping(Fraction(epsilon), Fraction(delta))
@@ -73,7 +89,12 @@ def test_the_rule_holds_at_the_ends_of_the_parameters(epsilon, delta):
 
 def test_keys_are_sorted_and_do_not_keep_the_order_of_the_data():
     rule = keeping(Fraction(1), Fraction(1, 10**6))
-    assert kept_keys(Exact({"b": 900, "é": 100, "a": 100, "Z": 900}), rule.chance) == ["Z", "a", "b", "é"]
+    assert kept_keys(Exact({"b": 900, "é": 100, "a": 100, "Z": 900}), rule.chance) == [
+        "Z",
+        "a",
+        "b",
+        "é",
+    ]
     assert kept_keys(Exact({10: 90, 9: 80, -3: 90}), rule.chance) == [-3, 9, 10]
     assert kept_keys(Exact({}), rule.chance) == []
 
@@ -94,8 +115,15 @@ def test_what_was_tossed_is_on_the_tape():
 def test_units_are_counted_and_null_is_no_key():
     table = pa.table({"who": [1, 1, 1, 2, 2, None], "key": ["a", "a", "b", "a", None, "c"]})
     for limit in (2, 3):
-        assert DuckDB(table).discover(Column("key", "text"), "who", limit).reveal() == {"a": 2, "b": 1}
-    assert DuckDB(table).discover(Column("key", "text"), None, 1).reveal() == {"a": 3, "b": 1, "c": 1}
+        assert DuckDB(table).discover(Column("key", "text"), "who", limit).reveal() == {
+            "a": 2,
+            "b": 1,
+        }
+    assert DuckDB(table).discover(Column("key", "text"), None, 1).reveal() == {
+        "a": 3,
+        "b": 1,
+        "c": 1,
+    }
     assert DuckDB(table.slice(0, 0)).discover(Column("key", "text"), "who", 2).reveal() == {}
 
 
@@ -103,8 +131,14 @@ def test_nothing_about_the_data_raises():
     keys = ["", " ", "\0", "a\0b", "🦊", "'; --", "\n", "x" * LONGEST_TEXT]
     texts = pa.table({"key": [*keys, "x" * 10**5, None]})  # a longer text is missing
     assert DuckDB(texts).discover(Column("key", "text"), None, 1).reveal() == dict.fromkeys(keys, 1)
-    numbers = pa.table({"key": pa.array([0, -1, 2**53 - 1, 2**53, -(2**63), 2**63 - 1, None], pa.int64())})
-    assert DuckDB(numbers).discover(Column("key", "number"), None, 1).reveal() == {0: 1, -1: 1, 2**53 - 1: 1}
+    numbers = pa.table(
+        {"key": pa.array([0, -1, 2**53 - 1, 2**53, -(2**63), 2**63 - 1, None], pa.int64())}
+    )
+    assert DuckDB(numbers).discover(Column("key", "number"), None, 1).reveal() == {
+        0: 1,
+        -1: 1,
+        2**53 - 1: 1,
+    }
     large = pa.table({"key": pa.array([0, 2**64 - 1], pa.uint64())})
     assert DuckDB(large).discover(Column("key", "number"), None, 1).reveal() == {0: 1}
     decimals = DuckDB("SELECT unnest([1, 2, 99999999999999999999]::DECIMAL(30, 0)[]) AS key")
@@ -152,13 +186,21 @@ def place(tmp_path: Path) -> Path:
 
 
 def study_of(tmp_path: Path, **terms: Any) -> Study:
-    told = {"columns": {"county": {"keys": "discover"}, "age": {"bounds": (0, 120)}}, "delta": "1e-6", **terms}
-    return Study(Policy(source=visits(), epsilon=3, version="1", **told), ledger=tmp_path / "ledger")
+    told = {
+        "columns": {"county": {"keys": "discover"}, "age": {"bounds": (0, 120)}},
+        "delta": "1e-6",
+        **terms,
+    }
+    return Study(
+        Policy(source=visits(), epsilon=3, version="1", **told), ledger=tmp_path / "ledger"
+    )
 
 
 def test_keys_are_discovered_then_grouped_by(place):
     with discreet.open(place) as study:
-        with pytest.raises(QueryRefused, match=r'discover its keys first: study.discover\("county", epsilon=…\)'):
+        with pytest.raises(
+            QueryRefused, match=r'discover its keys first: study.discover\("county", epsilon=…\)'
+        ):
             study.by("county").ask(people=Count()).plan(epsilon="0.1")
         with pytest.raises(QueryRefused, match="discover its keys first"):
             study.sql("SELECT county, count(*) FROM visits GROUP BY county", epsilon="0.1")
@@ -172,9 +214,15 @@ def test_keys_are_discovered_then_grouped_by(place):
         with pytest.raises(InvalidParameter, match="the discovery was of county, got 'clinic'"):
             found["clinic"]
 
-        answer = study.by("county").ask(people=Count(), age=Mean("age")).plan(epsilon="0.9").release()
+        answer = (
+            study.by("county").ask(people=Count(), age=Mean("age")).plan(epsilon="0.9").release()
+        )
         assert answer["county"] == ["North", "South", "elsewhere"]
-        assert answer.record["discovered"] == {"columns": ["county"], "epsilon": "2", "delta": "1/1000000000"}
+        assert answer.record["discovered"] == {
+            "columns": ["county"],
+            "epsilon": "2",
+            "delta": "1/1000000000",
+        }
         assert repr(answer).endswith("· keys of county discovered at (ε, δ) = (2, 1e-09)")
         assert study.policy.to_toml() == Policy.load(place).to_toml()
         with pytest.raises(QueryRefused, match="discover its keys first"):
@@ -192,8 +240,14 @@ def test_another_opening_knows_the_keys_and_asking_again_is_free(place):
         answer = plan.release()
     with discreet.open(place) as study:
         assert study.discovered == first
-        assert study.by("county").ask(people=Count()).plan(epsilon="0.1").release().content == answer.content
-        assert study.by("clinic").ask(people=Count()).plan(epsilon="0.1").release()["clinic"] == [5, 7]
+        assert (
+            study.by("county").ask(people=Count()).plan(epsilon="0.1").release().content
+            == answer.content
+        )
+        assert study.by("clinic").ask(people=Count()).plan(epsilon="0.1").release()["clinic"] == [
+            5,
+            7,
+        ]
         before = study.spent
         assert study.discover("CLINIC", "county", "county", epsilon="2.0") == first
         assert study.spent == before
@@ -203,7 +257,9 @@ def test_a_second_discovery_is_refused_and_nothing_is_spent(place):
     with discreet.open(place) as study:
         study.discover("county", epsilon=1)
         for columns, epsilon in [(("clinic",), 1), (("county",), "1/2"), (("county", "clinic"), 1)]:
-            with pytest.raises(QueryRefused, match=r"the delta of this study is spent.*Nothing was spent"):
+            with pytest.raises(
+                QueryRefused, match=r"the delta of this study is spent.*Nothing was spent"
+            ):
                 study.discover(*columns, epsilon=epsilon)
         assert study.spent == 1
         assert study.discover("county", epsilon=1)["county"] == ("North", "South")
@@ -216,9 +272,14 @@ def test_new_data_does_not_bring_delta_back(place):
     with discreet.open(place) as study:
         with pytest.raises(QueryRefused, match="the delta of this study is spent"):
             study.discover("county", epsilon=1)
-        assert study.by("county").ask(people=Count()).plan(epsilon="0.1").release()["county"][:2] == ["North", "South"]
+        assert study.by("county").ask(people=Count()).plan(epsilon="0.1").release()["county"][
+            :2
+        ] == ["North", "South"]
     place.write_text(TOML.replace("1e-9", "2e-9"), "utf-8")
-    with discreet.open(place) as study, pytest.raises(QueryRefused, match="the delta of this study is spent"):
+    with (
+        discreet.open(place) as study,
+        pytest.raises(QueryRefused, match="the delta of this study is spent"),
+    ):
         study.discover("county", epsilon=1)
 
 
@@ -284,10 +345,18 @@ def test_after_a_crash_the_same_discovery_goes_on_where_it_stopped(place, monkey
         ({}, ["county"], 0, InvalidParameter, "epsilon"),
         ({}, ["county"], "lots", InvalidParameter, "epsilon"),
         ({}, ["county"], 4, BudgetExceeded, "3"),
-        ({"columns": {"age": {"keys": "discover"}, "x": {}}}, ["age"], 1, InvalidParameter, "columns.x"),
+        (
+            {"columns": {"age": {"keys": "discover"}, "x": {}}},
+            ["age"],
+            1,
+            InvalidParameter,
+            "columns.x",
+        ),
     ],
 )
-def test_what_cannot_be_discovered_is_refused_before_any_spend(tmp_path, terms, columns, epsilon, error, message):
+def test_what_cannot_be_discovered_is_refused_before_any_spend(
+    tmp_path, terms, columns, epsilon, error, message
+):
     with study_of(tmp_path, **terms) as study:
         with pytest.raises(error, match=message):
             study.discover(*columns, epsilon=epsilon)
@@ -301,7 +370,9 @@ def test_only_texts_and_whole_numbers_can_be_discovered(tmp_path):
         policy = Policy(source=table, epsilon=1, delta="1e-6", columns={name: {"keys": "discover"}})
         with (
             Study(policy, ledger=tmp_path / name) as study,
-            pytest.raises(InvalidParameter, match=f"columns.{name}.keys: only texts and whole numbers"),
+            pytest.raises(
+                InvalidParameter, match=f"columns.{name}.keys: only texts and whole numbers"
+            ),
         ):
             study.discover(name, epsilon=1)
 
@@ -313,8 +384,12 @@ def test_a_column_left_to_a_discovery_is_declared_so():
     assert policy.columns["county"].keys is None
     assert 'keys = "discover"' in policy.to_toml()
     assert list(policy.with_keys({"county": ["a", "elsewhere"]}).columns["county"].keys) == ["a"]
-    numbered = Policy(source="x.csv", epsilon=1, columns={"code": {"keys": "discover", "other": "1"}})
-    assert list(numbered.with_keys({"code": [Fraction(1), Fraction(2)]}).columns["code"].keys) == [2]
+    numbered = Policy(
+        source="x.csv", epsilon=1, columns={"code": {"keys": "discover", "other": "1"}}
+    )
+    assert list(numbered.with_keys({"code": [Fraction(1), Fraction(2)]}).columns["code"].keys) == [
+        2
+    ]
     for wrong in ({"bins": [0, 1]}, {"missing": "unknown"}):
         with pytest.raises(InvalidParameter, match=r"columns\.county\."):
             Policy(source="x.csv", epsilon=1, columns={"county": {"keys": "discover", **wrong}})
@@ -329,7 +404,10 @@ def test_a_discovery_that_finds_nothing_says_so(tmp_path):
 
 
 def test_a_csv_file_can_be_discovered(tmp_path):
-    lines = ["person,town", *(f"{person},{town}" for person in range(300) for town in ("Ulm", "Kiel"))]
+    lines = [
+        "person,town",
+        *(f"{person},{town}" for person in range(300) for town in ("Ulm", "Kiel")),
+    ]
     (tmp_path / "people.csv").write_text("\n".join([*lines, "300,Nowhere", "301,"]), "utf-8")
     policy = Policy(
         source=str(tmp_path / "people.csv"),
@@ -346,7 +424,9 @@ def test_a_csv_file_can_be_discovered(tmp_path):
 
 
 def test_a_request_of_that_name_is_no_discovery(tmp_path):
-    """Who takes the discovery's request id in the ledger itself takes the discovery, and makes no keys."""
+    """Who takes the discovery's request id in the ledger itself takes the discovery, and makes no
+    keys.
+    """
     with study_of(tmp_path) as study:
         study.ledger.spend(discovery.REQUEST, "something else", "0.1", study=study.name)
         assert discovery.recorded(study.ledger, study.name, study.policy) is None
@@ -359,4 +439,8 @@ def test_a_ledger_keeps_the_keys_and_no_number_of_units(place):
         study.discover("county", epsilon=1)
     with Ledger.open(place.with_suffix(".ledger"), study="study") as ledger:
         kept = json.loads(ledger.answer(study="study", request_id=discovery.REQUEST) or b"")
-    assert kept == {"discovered": {"county": ["North", "South"]}, "epsilon": "1", "delta": "1/1000000000"}
+    assert kept == {
+        "discovered": {"county": ["North", "South"]},
+        "epsilon": "1",
+        "delta": "1/1000000000",
+    }

@@ -8,10 +8,14 @@ from discreet.draw import vector
 from discreet.release import laplace_mechanism as algorithm
 
 TINY_NOISE = {"sensitivity": 1, "epsilon": 10**6}
-"""At ε = 10⁶ the noise of integers is 0 but for a chance of 10⁻⁴⁰⁰⁰⁰⁰, that of floats some 10⁻⁶: the plumbing shows."""
+"""At ε = 10⁶ the noise of integers is 0 but for a chance of 10⁻⁴⁰⁰⁰⁰⁰, that of floats some 10⁻⁶:
+the plumbing shows.
+"""
 
 NEAR = 1e-4
-"""A hundred times the scale of the float noise at ε = 10⁶: a false alarm has probability e⁻¹⁰⁰ a number."""
+"""A hundred times the scale of the float noise at ε = 10⁶: a false alarm has probability e⁻¹⁰⁰ a
+number.
+"""
 
 
 def test_numbers_give_numbers():
@@ -103,7 +107,9 @@ def test_out_receives_the_result_in_place():
     assert np.allclose(out, reals, atol=NEAR)
 
 
-@pytest.mark.parametrize("out", [np.empty(3), np.empty(2, np.int64), [0, 0, 0], np.empty(3, np.int32)])
+@pytest.mark.parametrize(
+    "out", [np.empty(3), np.empty(2, np.int64), [0, 0, 0], np.empty(3, np.int32)]
+)
 def test_a_wrong_out_is_refused(out):
     with pytest.raises(InvalidParameter, match="out must be a writeable array of int64"):
         laplace_mechanism(np.array([1, 2, 3]), sensitivity=1, epsilon=1, out=out)
@@ -111,10 +117,18 @@ def test_a_wrong_out_is_refused(out):
 
 def test_any_layout_is_taken():
     block = np.arange(60).reshape(3, 4, 5)
-    for view in (block[::2], block.T, block[:, ::-1, ::2], np.asfortranarray(block), block[0, 0, 0]):
+    for view in (
+        block[::2],
+        block.T,
+        block[:, ::-1, ::2],
+        np.asfortranarray(block),
+        block[0, 0, 0],
+    ):
         assert np.array_equal(laplace_mechanism(view, **TINY_NOISE), view)
         real = np.asarray(view) / 2
-        assert np.allclose(laplace_mechanism(real, sensitivity=1, epsilon=10**6, changes=1), real, atol=NEAR)
+        assert np.allclose(
+            laplace_mechanism(real, sensitivity=1, epsilon=10**6, changes=1), real, atol=NEAR
+        )
     target = np.zeros((4, 6), np.int64)[::2, ::2]
     laplace_mechanism(np.ones((2, 3), np.int64), **TINY_NOISE, out=target)
     assert np.all(target == 1)
@@ -149,7 +163,9 @@ def test_changes_must_be_a_whole_number(changes):
         laplace_mechanism(1.0, sensitivity=1, epsilon=1, changes=changes)
 
 
-@pytest.mark.parametrize("answer", ["12", None, [1, None], [[1, 2], [3]], [1, "a"], {"a": 1}, np.array(["a"]), 1j])
+@pytest.mark.parametrize(
+    "answer", ["12", None, [1, None], [[1, 2], [3]], [1, "a"], {"a": 1}, np.array(["a"]), 1j]
+)
 def test_what_is_no_number_is_refused(answer):
     with pytest.raises(InvalidParameter, match="answer must be"):
         laplace_mechanism(answer, sensitivity=1, epsilon=1)

@@ -1,4 +1,6 @@
-"""Choices of cells near a rank: the costs in runs are those of all cells, and every cell has its run."""
+"""Choices of cells near a rank: the costs in runs are those of all cells, and every cell has its
+run.
+"""
 
 import math
 from fractions import Fraction
@@ -22,7 +24,9 @@ RATES = st.fractions(Fraction(1, 10**9), 10**6, max_denominator=10**9)
 
 
 def dense_costs(groups, share, offset, over, under, beyond, points):
-    """The costs of all cells in Python's integers, from the docstring of `choose_cells`, and their unit."""
+    """The costs of all cells in Python's integers, from the docstring of `choose_cells`, and their
+    unit.
+    """
     unit, above, below = common_unit(over, under)
     shared = math.lcm(share.denominator, offset.denominator)
     costs = []
@@ -38,7 +42,9 @@ def dense_costs(groups, share, offset, over, under, beyond, points):
         if spread is not None:
             handicap = math.ceil(spread.handicap / (unit / shared))
             points_of = range(-spread.lower % 2**spread.bits, len(cells), 2**spread.bits)
-            costs[-1] = [cost + (0 if cell in points_of else handicap) for cell, cost in enumerate(costs[-1])]
+            costs[-1] = [
+                cost + (0 if cell in points_of else handicap) for cell, cost in enumerate(costs[-1])
+            ]
     return costs, unit / shared
 
 
@@ -49,12 +55,17 @@ def tables(draw):
     filled = draw(st.sampled_from([0, 1, 3, width]))
     group = st.dictionaries(st.integers(0, width - 1), st.integers(0, largest), max_size=filled)
     groups = [
-        [counts.get(cell, 0) for cell in range(width)] for counts in draw(st.lists(group, min_size=1, max_size=5))
+        [counts.get(cell, 0) for cell in range(width)]
+        for counts in draw(st.lists(group, min_size=1, max_size=5))
     ]
     beyond = draw(st.booleans())
-    spread = st.none() | st.builds(Points, bits=st.integers(1, 5), lower=st.integers(-(10**6), 10**6))
+    spread = st.none() | st.builds(
+        Points, bits=st.integers(1, 5), lower=st.integers(-(10**6), 10**6)
+    )
     number = len(groups)
-    points = None if beyond else draw(st.none() | st.lists(spread, min_size=number, max_size=number))
+    points = (
+        None if beyond else draw(st.none() | st.lists(spread, min_size=number, max_size=number))
+    )
     return groups, beyond, points
 
 
@@ -82,7 +93,13 @@ def test_the_runs_cost_what_all_cells_cost_one_by_one(table, share, offset, over
         patched = mock.patch.multiple(mechanism, choose=choose, _CELLS=part)
         with patched, noting():  # one part after the other
             choose_cells(
-                Exact(counts), share=share, offset=offset, over=over, under=under, beyond=beyond, points=points
+                Exact(counts),
+                share=share,
+                offset=offset,
+                over=over,
+                under=under,
+                beyond=beyond,
+                points=points,
             )
         assert [row for rows, _ in drawn for row in rows] == expected
         assert {each for _, each in drawn} == {unit}
@@ -90,7 +107,12 @@ def test_the_runs_cost_what_all_cells_cost_one_by_one(table, share, offset, over
 
 def test_every_group_gets_its_own_choice():
     groups = [np.eye(9, dtype=np.int64)[cell] * 10**6 for cell in range(9)] * 50
-    half = {"share": Fraction(1, 2), "offset": Fraction(0), "over": Fraction(1), "under": Fraction(1)}
+    half = {
+        "share": Fraction(1, 2),
+        "offset": Fraction(0),
+        "over": Fraction(1),
+        "under": Fraction(1),
+    }
     with mock.patch.object(mechanism, "_CELLS", 64):
         assert choose_cells(Exact(groups), **half) == list(range(9)) * 50
         points = [Points(bits=3, lower=0), None] * 225
@@ -104,7 +126,12 @@ def test_choices_are_made_on_all_cores_but_one_after_the_other_if_they_are_noted
 
     used: list[list[slice]] = []
     groups = [np.arange(9)] * 50
-    half = {"share": Fraction(1, 2), "offset": Fraction(0), "over": Fraction(1), "under": Fraction(1)}
+    half = {
+        "share": Fraction(1, 2),
+        "offset": Fraction(0),
+        "over": Fraction(1),
+        "under": Fraction(1),
+    }
     with mock.patch.multiple(mechanism, _CELLS=64, on_all_cores=cores):
         with noting() as notes:
             choose_cells(Exact(groups), **half)
@@ -117,5 +144,10 @@ def test_choices_are_made_on_all_cores_but_one_after_the_other_if_they_are_noted
 @pytest.mark.parametrize(("offset", "expected"), [(-(10**6), 0), (0, 5), (10**6, 10)])
 def test_a_rank_beyond_everybody_is_in_a_cell_of_its_own(offset, expected):
     groups = [np.array([0, 0, 0, 0, 100, 0, 0, 0, 0])] * 20
-    rank = {"share": Fraction(1, 2), "offset": Fraction(offset), "over": Fraction(9), "under": Fraction(9)}
+    rank = {
+        "share": Fraction(1, 2),
+        "offset": Fraction(offset),
+        "over": Fraction(9),
+        "under": Fraction(9),
+    }
     assert choose_cells(Exact(groups), beyond=True, **rank) == [expected] * 20

@@ -12,7 +12,10 @@ from discreet import Count, InvalidParameter, Mean, Policy, Study
 from discreet.engines.duckdb import DuckDB
 from studies import Paper, select, study_of
 
-ROWS = [{"who": f"u{at}", "place": "north", "age": at % 11, "pay": 2.0, "well": True} for at in range(50)]
+ROWS = [
+    {"who": f"u{at}", "place": "north", "age": at % 11, "pay": 2.0, "well": True}
+    for at in range(50)
+]
 BY_PLACE = "GROUP BY place"
 
 
@@ -27,14 +30,18 @@ def test_a_plan_is_shown_as_a_table_with_its_price_and_its_errors():
         "column    Δ   scale  error (95 %)",
         "visits    8   40     ± 200",
         "avg(age)  80  400    ± 1.09 at 1,000 rows, ± 0.118 at 10,000 rows",
-        "Missing values of age are left out. Values of age outside 0–10 count as 0 or 10. "
-        "Rows whose place is not listed are left out.",
+        (
+            "Missing values of age are left out. Values of age outside 0–10 count as 0 or 10. "
+            "Rows whose place is not listed are left out."
+        ),
         "Nothing was read, nothing is spent.",
     ]
 
 
 def test_a_release_does_not_compute_the_errors_that_a_plan_shows():
-    with mock.patch("discreet.release.statistics.grouped.mean_error", side_effect=ZeroDivisionError):
+    with mock.patch(
+        "discreet.release.statistics.grouped.mean_error", side_effect=ZeroDivisionError
+    ):
         plan = study().sql(select("place, count(*), avg(age)", BY_PLACE), epsilon="0.3")
         assert len(plan.release()) == 3
         with pytest.raises(ZeroDivisionError):
@@ -54,15 +61,19 @@ def test_plans_between_two_powers_of_two_share_a_rehearsal():
 
 def test_the_notes_say_what_happens_to_values_that_are_missing_or_not_listed():
     columns = {"age": {"missing": 3}, "place": {"other": "elsewhere"}}
-    plan = study(columns=columns).sql(select("place, median(age), sum(age + pay)", BY_PLACE), epsilon=1)
+    plan = study(columns=columns).sql(
+        select("place, median(age), sum(age + pay)", BY_PLACE), epsilon=1
+    )
     assert plan.notes == [
         "Missing values of age count as 3.",
         "Errors of quantiles are shown as if values of age were spread evenly over 0–10.",
         "Values of age outside 0–10 count as 0 or 10.",
         "Missing values of an expression are left out.",
         "Rows whose place is not listed count as elsewhere.",
-        "The error of sum(age + pay) leaves out the rounding of values, at most 7.45e-09 a row, since the number of "
-        "values is private; a mean asked with it gives that number.",
+        (
+            "The error of sum(age + pay) leaves out the rounding of values, at most 7.45e-09 a row,"
+            " since the number of values is private; a mean asked with it gives that number."
+        ),
     ]
 
 
@@ -92,10 +103,12 @@ def test_what_was_answered_before_is_said_to_be_free(tmp_path):
         plan.release()
         for again in (plan, first.sql(select("count(*) AS n, place", BY_PLACE), epsilon=0.8)):
             assert again.summary.startswith("3 rows · ε 0.8 of 1 (asked before: free, 0.2 left) · ")
-        assert "left after: 0.1" in first.sql(asked, epsilon="0.1").summary  # another ε is another question
+        # another ε is another question
+        assert "left after: 0.1" in first.sql(asked, epsilon="0.1").summary
     with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version="2") as changed:
         assert "only 0.2 is left" in changed.sql(asked, epsilon="0.8").summary
-    with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version=None) as unnamed:  # what the rows say is not read
+    # what the rows say is not read
+    with study_of(ROWS, tmp_path / "study.ledger", epsilon=1, version=None) as unnamed:
         free = "asked before: free while the data is the same, 0.2 left"
         assert free in unnamed.sql(asked, epsilon="0.8").summary
 
@@ -110,7 +123,9 @@ def test_the_error_of_a_quantile_is_in_the_units_of_its_column():
 
 
 def test_a_quantile_of_evenly_spread_values_has_the_planned_error():
-    """The mean of 40 half-widths has a standard error of about 3 %: 25 % is eight of them, a chance below 10⁻¹²."""
+    """The mean of 40 half-widths has a standard error of about 3 %: 25 % is eight of them, a chance
+    below 10⁻¹².
+    """
     here = study_of([{"pay": -3 + 8 * row / 4000} for row in range(4000)], Paper())
     plan = here.sql(select("quantile(pay, 0.6) AS q"), epsilon=1, size=4000)
     widths = [high - low for _, low, high in (plan.release().rows[0]["q"] for _ in range(40))]
@@ -132,7 +147,9 @@ def test_numbers_that_are_only_computed_with_are_called_by_what_they_are():
 
 
 def test_noise_that_is_larger_than_the_bounds_is_warned_about():
-    noisy = study().sql(select("avg(age) AS mean, stddev(age), sum(age)", BY_PLACE), epsilon="0.1", size=20)
+    noisy = study().sql(
+        select("avg(age) AS mean, stddev(age), sum(age)", BY_PLACE), epsilon="0.1", size=20
+    )
     assert noisy.warnings == [
         "warning: the noise of mean is larger than its bounds at 20 rows",
         "warning: the noise of stddev(age) is larger than its bounds at 20 rows",
@@ -174,14 +191,19 @@ def test_sensitivities_are_those_of_a_unit_with_four_rows(asked, clauses, neighb
 
 def test_where_sizes_are_public_one_row_is_replaced_by_one_row():
     here = study_of(ROWS, Paper(), columns={"age": {"bounds": [100, 101], "missing": 100}})
-    scales = {asked: here.sql(select(asked), epsilon=1).lines[0].scale for asked in ("sum(age)", "avg(age)")}
+    scales = {
+        asked: here.sql(select(asked), epsilon=1).lines[0].scale
+        for asked in ("sum(age)", "avg(age)")
+    }
     assert scales == {"sum(age)": 1, "avg(age)": 1}
     assert here.sql(select("sum(age)", "WHERE well"), epsilon=1).lines[0].scale == 101
     assert here.sql(select("avg(age)", "WHERE well"), epsilon=1).lines[0].scale == 1
 
 
 def test_counts_sums_and_means_are_one_release_and_choices_have_shares_of_their_own():
-    plan = study().sql(select("avg(age), sum(age), stddev(age), count(*), avg(pay)", BY_PLACE), epsilon="0.3")
+    plan = study().sql(
+        select("avg(age), sum(age), stddev(age), count(*), avg(pay)", BY_PLACE), epsilon="0.3"
+    )
     assert [share.epsilon for share in plan.shares] == [plan.epsilon]
     four = study().sql(select("count(*), quantile(age, [0.1, 0.5, 0.9])", BY_PLACE), epsilon=1)
     by_kind = {type(share.design).__name__: share.epsilon for share in four.shares}
@@ -226,17 +248,21 @@ def test_within_finds_the_least_epsilon_for_a_count(within):
 
 def test_within_for_a_mean_takes_the_public_number_of_units_or_a_size():
     here = study()
-    full = study(columns={"age": {"missing": 0}}).sql(select("count(*), avg(age) AS m"), within={"m": "0.5"})
+    full = study(columns={"age": {"missing": 0}}).sql(
+        select("count(*), avg(age) AS m"), within={"m": "0.5"}
+    )
     assert full.size == 50
     assert full.lines[1].reach == pytest.approx(0.5, rel=1e-6)
     plan = here.sql(select("avg(age)"), within="0.5", size=50)
     assert plan.lines[0].reach == pytest.approx(0.5, rel=1e-6)
     sized = here.sql(select("avg(age)", BY_PLACE), within="0.5", size=100)
-    # twice the rows, but a row that leaves a group enters another: ln 20 · 2 instead of 4.74, but for the lattice
+    # twice the rows, but a row that leaves a group enters another: ln 20 · 2 instead of 4.74, but
+    # for the lattice
     assert plan.epsilon / 2 < sized.epsilon < plan.epsilon / 2 * Fraction(133, 100)
     with pytest.raises(InvalidParameter, match="within needs size="):
         here.sql(select("avg(age)", BY_PLACE), within="0.5")
-    with pytest.raises(InvalidParameter, match="within needs size="):  # of 50 rows, fewer may have an age
+    # of 50 rows, fewer may have an age
+    with pytest.raises(InvalidParameter, match="within needs size="):
         here.sql(select("avg(age)"), within="0.5")
     with pytest.raises(InvalidParameter, match="m has none: give epsilon"):
         here.sql(select("median(age) AS m"), within="0.5")
@@ -245,7 +271,15 @@ def test_within_for_a_mean_takes_the_public_number_of_units_or_a_size():
 @pytest.mark.parametrize("neighbors", ["change-one", "add-remove"])
 @pytest.mark.parametrize(
     "asked",
-    ["count(*)", "sum(age)", "sum(age), avg(age)", "avg(age)", "var_pop(age)", "sum(age), var_pop(age)", "avg(well)"],
+    [
+        "count(*)",
+        "sum(age)",
+        "sum(age), avg(age)",
+        "avg(age)",
+        "var_pop(age)",
+        "sum(age), var_pop(age)",
+        "avg(well)",
+    ],
 )
 @pytest.mark.parametrize("bounds", [[-4, 10], [90, 110]])
 @pytest.mark.parametrize("clauses", ["", BY_PLACE])
@@ -269,7 +303,9 @@ def test_simultaneous_intervals_divide_the_error_over_all_numbers():
     assert plan.level == 1 - Fraction(1, 20) / 6
     assert "error (95 %, all together)" in repr(plan)
     each = here.sql(select("count(*), avg(age)", BY_PLACE), epsilon=1, size=100)
-    assert all(wide.reach > narrow.reach for wide, narrow in zip(plan.lines, each.lines, strict=True))
+    assert all(
+        wide.reach > narrow.reach for wide, narrow in zip(plan.lines, each.lines, strict=True)
+    )
 
 
 def test_what_is_public_costs_nothing_and_is_exact():
@@ -287,7 +323,8 @@ def test_what_is_public_costs_nothing_and_is_exact():
 
 
 @pytest.mark.parametrize(
-    ("neighbors", "clauses"), [("add-remove", ""), ("change-one", "WHERE well"), ("change-one", BY_PLACE)]
+    ("neighbors", "clauses"),
+    [("add-remove", ""), ("change-one", "WHERE well"), ("change-one", BY_PLACE)],
 )
 def test_what_is_not_public_is_never_exact(neighbors, clauses):
     here = study(neighbors=neighbors)
@@ -300,9 +337,12 @@ def test_what_is_not_public_is_never_exact(neighbors, clauses):
 
 def test_planning_is_the_same_in_sql_and_in_python():
     here = study()
-    chained = here.where("age >= 5").by("place").ask(people=Count(), mean=Mean("age")).plan(epsilon="0.1")
+    chained = (
+        here.where("age >= 5").by("place").ask(people=Count(), mean=Mean("age")).plan(epsilon="0.1")
+    )
     written = here.sql(
-        select("place, count(*) AS people, avg(age) AS mean", "WHERE age >= 5 GROUP BY place"), epsilon="0.1"
+        select("place, count(*) AS people, avg(age) AS mean", "WHERE age >= 5 GROUP BY place"),
+        epsilon="0.1",
     )
     assert chained.canonical == written.canonical
     assert chained.query == written.query
@@ -320,7 +360,9 @@ def test_a_plan_is_frozen_and_free():
 
 
 def test_the_record_says_all_that_a_reader_needs_and_nothing_of_the_data():
-    plan = study(version="2024").sql(select("place, count(*) AS n", "WHERE age > 3 GROUP BY place"), epsilon="0.25")
+    plan = study(version="2024").sql(
+        select("place, count(*) AS n", "WHERE age > 3 GROUP BY place"), epsilon="0.25"
+    )
     before, record = datetime.now(UTC).date(), plan.release().full_record
     assert record["date"] in {day.isoformat() for day in (before, datetime.now(UTC).date())}
     assert {name: record[name] for name in list(record)[:13]} == {
@@ -339,7 +381,14 @@ def test_the_record_says_all_that_a_reader_needs_and_nothing_of_the_data():
         "data_version": "2024",
     }
     assert record["statistics"] == [
-        {"name": "a1", "asked": "count(*)", "sensitivity": "8", "scale": "32", "step": "1", "noise": ["32"]}
+        {
+            "name": "a1",
+            "asked": "count(*)",
+            "sensitivity": "8",
+            "scale": "32",
+            "step": "1",
+            "noise": ["32"],
+        }
     ]
     assert record["question"].startswith("SELECT count(*) WHERE")
     assert record["keys"] == {"g1": ["north", "south", "west"]}

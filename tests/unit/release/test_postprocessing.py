@@ -1,4 +1,6 @@
-"""What a question does to released numbers, on columns: the same as row by row with Python's own numbers."""
+"""What a question does to released numbers, on columns: the same as row by row with Python's own
+numbers.
+"""
 
 import math
 import operator
@@ -16,7 +18,14 @@ from discreet.ask.query import Test as Compare
 from discreet.records import Record, from_whole, unpack
 from discreet.release.postprocessing import Numbers, columns_of
 
-SIGNS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+SIGNS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 MISSING = (None, None, None)
 
@@ -27,7 +36,13 @@ def by_row(whole: dict[str, Any], query: Query) -> list[dict[str, Any]]:
     for cell, keys in enumerate(product(*whole["keys"].values())):
         row = {name: (key,) * 3 for name, key in zip(whole["keys"], keys, strict=True)}
         ends = whole["numbers"].items()
-        table.append(row | {name: tuple(three[end][cell] for end in ("value", "low", "high")) for name, three in ends})
+        table.append(
+            row
+            | {
+                name: tuple(three[end][cell] for end in ("value", "low", "high"))
+                for name, three in ends
+            }
+        )
     table = [row for row in table if query.having is None or holds(query.having, row)]
     for output, descending in reversed(query.order):
         group = next((one for one in query.groups if output == Named(one.name)), None)
@@ -38,8 +53,12 @@ def by_row(whole: dict[str, Any], query: Query) -> list[dict[str, Any]]:
             values = [None if value == group.other else value for value in values]
         there = [at for at, value in enumerate(values) if value is not None]
         there.sort(key=lambda at: values[at], reverse=descending)
-        table = [table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]]
-    return [{name: item(output, row) for name, output in query.outputs} for row in table[: query.limit]]
+        table = [
+            table[at] for at in [*there, *(at for at, value in enumerate(values) if value is None)]
+        ]
+    return [
+        {name: item(output, row) for name, output in query.outputs} for row in table[: query.limit]
+    ]
 
 
 def item(output: Any, row: dict[str, Any]) -> Any:
@@ -73,16 +92,25 @@ def holds(test: Compare, row: dict[str, Any]) -> bool:
 
 def rows_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
     items = [
-        list(zip(*column.items(), strict=True))
-        if isinstance(column, Numbers)
-        else [(key,) * 3 for key in (column.tolist() if isinstance(column, np.ndarray) else column.to_pylist())]
+        (
+            list(zip(*column.items(), strict=True))
+            if isinstance(column, Numbers)
+            else [
+                (key,) * 3
+                for key in (
+                    column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+                )
+            ]
+        )
         for column in columns.values()
     ]
     return [dict(zip(columns, row, strict=True)) for row in zip(*items, strict=True)]
 
 
 WHOLE = st.one_of(
-    st.integers(-9, 9), st.integers(-(2**70), 2**70), st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**31])
+    st.integers(-9, 9),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**31]),
 )
 REAL = st.one_of(st.floats(-5, 5), st.sampled_from([0.0, 1.0, 2.0**53, -0.5]))
 REACH = st.integers(0, 9)
@@ -93,7 +121,11 @@ def numbers(draw: Any, size: int) -> dict[str, list[Any]]:
     kind = draw(st.sampled_from([st.integers(-9, 9), WHOLE, REAL]))
     values = [draw(kind) for _ in range(size)]
     reach = draw(REACH)
-    return {"value": values, "low": [value - reach for value in values], "high": [value + reach for value in values]}
+    return {
+        "value": values,
+        "low": [value - reach for value in values],
+        "high": [value + reach for value in values],
+    }
 
 
 KEYS: list[tuple[list[Any], str | None, tuple[Fraction, ...] | None]] = [
@@ -105,7 +137,10 @@ KEYS: list[tuple[list[Any], str | None, tuple[Fraction, ...] | None]] = [
     ([True, False], None, None),
 ]
 OUTPUT = st.recursive(
-    st.one_of(st.sampled_from([Named("a1"), Named("a2")]), st.sampled_from([Number(Fraction(2)), Number(Fraction(0))])),
+    st.one_of(
+        st.sampled_from([Named("a1"), Named("a2")]),
+        st.sampled_from([Number(Fraction(2)), Number(Fraction(0))]),
+    ),
     lambda inner: st.builds(Combined, st.sampled_from("+-*/"), inner, inner),
     max_leaves=3,
 )
@@ -121,26 +156,39 @@ def questions(draw: Any) -> tuple[dict[str, Any], Query]:
     chosen = draw(st.lists(st.sampled_from(KEYS), max_size=2))
     groups, keys = [], {}
     for at, (listed, other, edges) in enumerate(chosen, 1):
-        groups.append(Group(f"g{at}", Column(f"c{at}", "text"), tuple(listed), other=other, edges=edges))
+        groups.append(
+            Group(f"g{at}", Column(f"c{at}", "text"), tuple(listed), other=other, edges=edges)
+        )
         keys[f"g{at}"] = [*listed, *([] if other is None else [other])]
     size = math.prod(map(len, keys.values()))
     order = st.tuples(
-        st.one_of(OUTPUT, st.sampled_from([Named(one.name) for one in groups] or [Named("a1")])), st.booleans()
+        st.one_of(OUTPUT, st.sampled_from([Named(one.name) for one in groups] or [Named("a1")])),
+        st.booleans(),
     )
     query = Query(
         aggregates=(),
-        outputs=(*((one.name, Named(one.name)) for one in groups), ("x", draw(OUTPUT)), ("n", Named("a1"))),
+        outputs=(
+            *((one.name, Named(one.name)) for one in groups),
+            ("x", draw(OUTPUT)),
+            ("n", Named("a1")),
+        ),
         groups=tuple(groups),
         having=draw(st.none() | TEST),
         order=tuple(draw(st.lists(order, max_size=2))),
         limit=draw(st.none() | st.integers(0, 5)),
     )
-    return {"epsilon": "1", "keys": keys, "numbers": {name: draw(numbers(size)) for name in ("a1", "a2")}}, query
+    return {
+        "epsilon": "1",
+        "keys": keys,
+        "numbers": {name: draw(numbers(size)) for name in ("a1", "a2")},
+    }, query
 
 
 @settings(max_examples=200, deadline=None)
 @given(questions())
-def test_columns_are_what_rows_of_python_numbers_would_be(asked: tuple[dict[str, Any], Query]) -> None:
+def test_columns_are_what_rows_of_python_numbers_would_be(
+    asked: tuple[dict[str, Any], Query],
+) -> None:
     whole, query = asked
     try:
         expected = by_row(whole, query)
@@ -152,7 +200,9 @@ def test_columns_are_what_rows_of_python_numbers_would_be(asked: tuple[dict[str,
 
 @settings(max_examples=200, deadline=None)
 @given(questions())
-def test_a_record_comes_back_as_it_was_with_the_same_bytes(asked: tuple[dict[str, Any], Query]) -> None:
+def test_a_record_comes_back_as_it_was_with_the_same_bytes(
+    asked: tuple[dict[str, Any], Query],
+) -> None:
     whole, _ = asked
     content = from_whole(whole).pack()
     assert repr(unpack(content).whole()) == repr(whole)
@@ -160,6 +210,8 @@ def test_a_record_comes_back_as_it_was_with_the_same_bytes(asked: tuple[dict[str
 
 
 def test_where_a_number_is_missing_nothing_follows_from_it() -> None:
-    record = Record({}, {"g1": np.arange(3)}, {"a1": tuple(np.array([None, 3, 4], object) for _ in range(3))})  # type: ignore[arg-type]
+    record = Record(
+        {}, {"g1": np.arange(3)}, {"a1": tuple(np.array([None, 3, 4], object) for _ in range(3))}
+    )  # type: ignore[arg-type]
     query = Query(aggregates=(), outputs=(("x", Combined("*", Named("a1"), Number(Fraction(2)))),))
     assert columns_of(record, query)["x"].items() == [[None, 6.0, 8.0]] * 3

@@ -37,12 +37,18 @@ RELEASES = {
     "quantiles": lambda: discreet.quantiles(AGES, [0.25, 0.75], **BOUNDED),
     "quantiles of a tree": lambda: discreet.quantiles(AGES, [0.1, 0.3, 0.5, 0.7, 0.9], **BOUNDED),
     "histogram": lambda: discreet.histogram(AGES, bins=[0, 18, 100], epsilon=1),
-    "categories": lambda: discreet.value_counts([date(2020, 1, 1)] * 9, keys=[date(2020, 1, 1)], epsilon=1, other="é"),
+    "categories": lambda: discreet.value_counts(
+        [date(2020, 1, 1)] * 9, keys=[date(2020, 1, 1)], epsilon=1, other="é"
+    ),
     "cdf": lambda: discreet.cdf(AGES, cells=8, **BOUNDED),
     "mean and std": lambda: discreet.mean_and_std(AGES, **BOUNDED),
     "summary": lambda: discreet.summary(REALS, **BOUNDED),
-    "arithmetic": lambda: 3 - discreet.count(AGES, epsilon=1) * np.float64(-2) / 3 + discreet.count(AGES, epsilon=1),
-    "a ratio without ends": lambda: discreet.sum(AGES, **BOUNDED) / (discreet.count([1], epsilon="1e-6") * 0.1),
+    "arithmetic": lambda: (
+        3 - discreet.count(AGES, epsilon=1) * np.float64(-2) / 3 + discreet.count(AGES, epsilon=1)
+    ),
+    "a ratio without ends": (
+        lambda: discreet.sum(AGES, **BOUNDED) / (discreet.count([1], epsilon="1e-6") * 0.1)
+    ),
     "no number": lambda: endless() - endless(),
     "a ratio": lambda: discreet.sum(AGES, **BOUNDED) / discreet.count(AGES, epsilon=2),
 }
@@ -57,7 +63,7 @@ def releases():
 def test_a_copy_tells_the_same_at_every_confidence(name, releases):
     release = releases[name]
     for again in (
-        pickle.loads(pickle.dumps(release)),  # noqa: S301 - our own
+        pickle.loads(pickle.dumps(release)),  # noqa: S301
         copy.copy(release),
         copy.deepcopy(release),
         type(release).from_json(release.to_json()),
@@ -69,7 +75,9 @@ def test_a_copy_tells_the_same_at_every_confidence(name, releases):
         for confidence in ("0.5", "0.99"):
             assert repr(again.interval(confidence)) == repr(release.interval(confidence))
         if isinstance(release, Release):
-            assert repr(again.interval(simultaneous=True)) == repr(release.interval(simultaneous=True))
+            assert repr(again.interval(simultaneous=True)) == repr(
+                release.interval(simultaneous=True)
+            )
             assert repr(again + 1) == repr(release + 1)
     assert [other for other in releases if releases[other] == release] == [name]
 
@@ -78,12 +86,27 @@ def test_a_copy_tells_the_same_at_every_confidence(name, releases):
 def test_a_dictionary_is_for_readers(name, releases):
     found = releases[name].to_dict()
     json.dumps(found, default=str)
-    parts = [part for part in found.values() if isinstance(part, dict)] if "value" not in found else [found]
+    parts = (
+        [part for part in found.values() if isinstance(part, dict)]
+        if "value" not in found
+        else [found]
+    )
     assert parts
     for part in parts:
-        assert {"statistic", "value", "low", "high", "epsilon", "sensitivity", "scale", "neighbors"} <= set(part)
+        assert {
+            "statistic",
+            "value",
+            "low",
+            "high",
+            "epsilon",
+            "sensitivity",
+            "scale",
+            "neighbors",
+        } <= set(part)
         assert part["epsilon"].replace("/", "").isdigit()
-        assert all(isinstance(part[end], int | float | list | None) for end in ("value", "low", "high"))
+        assert all(
+            isinstance(part[end], int | float | list | None) for end in ("value", "low", "high")
+        )
 
 
 def test_a_file_holds_the_release(tmp_path, releases):
@@ -91,7 +114,9 @@ def test_a_file_holds_the_release(tmp_path, releases):
     assert Release.from_json(place.read_text("utf-8")) == releases["mean"]
     with pytest.raises(InvalidParameter, match="must not exist"):
         releases["sum"].save(place)
-    assert Release.from_json(releases["sum"].save(place, force=True).read_bytes()) == releases["sum"]
+    assert (
+        Release.from_json(releases["sum"].save(place, force=True).read_bytes()) == releases["sum"]
+    )
     with pytest.raises(InvalidParameter, match=r"must end in \.json"):
         releases["mean"].save(tmp_path / "mean.csv")
 
@@ -104,7 +129,8 @@ def test_a_text_that_is_no_release_is_refused(releases):
         "{}",
         '{"discreet": "Release"}',
         json.dumps({**whole, "epsilon": "x"}),
-        json.dumps({**whole, "epsilon": "1e9"}),  # with more digits of the exponent it would take hours
+        # with more digits of the exponent it would take hours
+        json.dumps({**whole, "epsilon": "1e9"}),
         json.dumps({**whole, "unknown": 1}),
         json.dumps({**whole, "interval": {"call": "eval", "with": ["1"]}}),
         json.dumps({**whole, "interval": {"call": "single", "with": [{"kind": "Study"}]}}),

@@ -6,7 +6,17 @@ import pyarrow.csv
 import pytest
 
 import discreet
-from discreet import BudgetExceeded, Count, InvalidParameter, Ledger, LedgerDamaged, Mean, Policy, QueryRefused, Study
+from discreet import (
+    BudgetExceeded,
+    Count,
+    InvalidParameter,
+    Ledger,
+    LedgerDamaged,
+    Mean,
+    Policy,
+    QueryRefused,
+    Study,
+)
 from shell import study_in
 from studies import Paper, policy_of, select, study_of, table_of
 
@@ -30,13 +40,19 @@ def folder(tmp_path):
 
 def test_a_study_opens_from_its_file_with_a_ledger_beside_it(folder):
     with discreet.open(folder / "study.toml") as study:
-        assert repr(study) == "Study('study': 2 columns declared · ε 1 of 1 left · change-one · unit row)"
+        assert (
+            repr(study)
+            == "Study('study': 2 columns declared · ε 1 of 1 left · change-one · unit row)"
+        )
         answer = study.sql(select("place, count(*)", "GROUP BY place"), epsilon="0.25").release()
         assert study.spent == Fraction(1, 4)
     assert (folder / "study.ledger").exists()
     with discreet.open(str(folder / "study.toml")) as again:
         assert again.remaining == Fraction(3, 4)
-        assert again.sql(select("place, count(*)", "GROUP BY place"), epsilon="0.25").release() == answer
+        assert (
+            again.sql(select("place, count(*)", "GROUP BY place"), epsilon="0.25").release()
+            == answer
+        )
         assert again.remaining == Fraction(3, 4)
 
 
@@ -53,7 +69,9 @@ def test_a_ledger_elsewhere_can_be_named(folder, tmp_path):
 def test_a_total_stands_for_ever(folder):
     discreet.open(folder / "study.toml").ledger.close()
     (folder / "study.toml").write_text(TOML.replace('"1"', '"2"'))
-    with pytest.raises(InvalidParameter, match="policy must be 1, what the ledger was created with, got 2"):
+    with pytest.raises(
+        InvalidParameter, match="policy must be 1, what the ledger was created with, got 2"
+    ):
         discreet.open(folder / "study.toml")
 
 
@@ -104,7 +122,9 @@ def test_a_chain_of_verbs_never_changes_what_it_was_made_from():
     ],
 )
 def test_a_policy_that_does_not_fit_the_data_is_refused_before_any_spend(columns, message):
-    policy = Policy(source=table_of(ROWS), epsilon=1, columns={"age": {"bounds": [0, 10]}, **columns})
+    policy = Policy(
+        source=table_of(ROWS), epsilon=1, columns={"age": {"bounds": [0, 10]}, **columns}
+    )
     study = Study(policy, ledger=Paper(1))
     with pytest.raises(InvalidParameter, match=message):
         study.sql(select("avg(age)"), epsilon=1)
@@ -112,7 +132,13 @@ def test_a_policy_that_does_not_fit_the_data_is_refused_before_any_spend(columns
 
 
 def test_a_unit_that_is_not_in_the_data_is_refused_before_any_spend():
-    policy = Policy(source=table_of(ROWS), epsilon=1, unit="nobody", max_rows=1, columns={"age": {"bounds": [0, 10]}})
+    policy = Policy(
+        source=table_of(ROWS),
+        epsilon=1,
+        unit="nobody",
+        max_rows=1,
+        columns={"age": {"bounds": [0, 10]}},
+    )
     study = Study(policy, ledger=Paper(1))
     with pytest.raises(InvalidParameter, match="unit: the data has no column 'nobody'"):
         study.sql(select("avg(age)"), epsilon=1)
@@ -133,10 +159,16 @@ def test_a_study_takes_an_open_ledger(tmp_path):
 
 def test_ages_beyond_the_bounds_are_clamped_and_missing_ones_counted_as_declared():
     rows = [{"age": -5}, {"age": 99}, {"age": None}, {"age": 4}]
-    dropped = study_of(rows, Paper()).sql(select("sum(age) AS total, count(age) AS n"), epsilon=10**5).release()
+    dropped = (
+        study_of(rows, Paper())
+        .sql(select("sum(age) AS total, count(age) AS n"), epsilon=10**5)
+        .release()
+    )
     assert (dropped["total"], dropped["n"]) == ([14], [3])
     counted = study_of(rows, Paper(), columns={"age": {"missing": 7}})
-    assert counted.sql(select("sum(age) AS total, avg(age) AS mean"), epsilon=10**5).release()["total"] == [21]
+    assert counted.sql(select("sum(age) AS total, avg(age) AS mean"), epsilon=10**5).release()[
+        "total"
+    ] == [21]
 
 
 REPORT = """study = "study.toml"
@@ -165,7 +197,10 @@ def test_a_file_is_the_same_report_as_in_python(path):
     }
     same = plan.study.report(tables, within={"by_county": 400, "all": 100}, weights={"all": 3})
     assert (plan.canonical, plan.epsilon, repr(plan)) == (same.canonical, same.epsilon, repr(same))
-    assert [line.reach <= most for line, most in zip(plan.lines, (400, 100), strict=True)] == [True, True]
+    assert [line.reach <= most for line, most in zip(plan.lines, (400, 100), strict=True)] == [
+        True,
+        True,
+    ]
     assert plan.study.spent == 0
     plan.study.close()
 
@@ -178,7 +213,10 @@ def test_a_ledger_elsewhere_is_used_and_left_open(path, tmp_path):
     policy = discreet.Policy.load(tmp_path / "study.toml")
     ledger.create("study", policy.epsilon, promise=policy.promise)
     path.write_text(
-        REPORT.replace('count(*) AS visits FROM visits"\nwithin', 'median(age) FROM visits"\nwithin'), "utf-8"
+        REPORT.replace(
+            'count(*) AS visits FROM visits"\nwithin', 'median(age) FROM visits"\nwithin'
+        ),
+        "utf-8",
     )
     with pytest.raises(Exception, match="a report may have counts, sums and means"):
         discreet.report(path, ledger=ledger)

@@ -27,7 +27,9 @@ def test_every_token_is_another(access):
     assert all(len(token) == len("discreet_") + 16 + 1 + 64 for token in tokens)
 
 
-@pytest.mark.parametrize("wrong", ["", "x", "discreet_", "discreet_0123456789abcdef_" + "0" * 64, "ann"])
+@pytest.mark.parametrize(
+    "wrong", ["", "x", "discreet_", "discreet_0123456789abcdef_" + "0" * 64, "ann"]
+)
 def test_an_unknown_token_opens_nothing(access, wrong):
     access.permit("ann", role="analyst", study="people")
     assert access.person(wrong) is None
@@ -66,7 +68,9 @@ def test_a_role_stays(access):
         access.permit("ann", role="custodian", study="people")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a:b", "a/b", "ä", "a" * 41, "discreet.x", "-a", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a:b", "a/b", "ä", "a" * 41, "discreet.x", "-a", "a\n"]
+)
 def test_a_name_is_plain(access, name):
     with pytest.raises(InvalidParameter, match="name must be"):
         access.permit(name, role="analyst", study="people")
@@ -99,7 +103,10 @@ def test_a_missing_or_damaged_file_lets_nobody_in(access, tmp_path):
 def test_the_tables_take_no_nonsense(access, tmp_path):
     access.permit("ann", role="analyst", study="people")
     with sqlite3.connect(tmp_path / "discreet.access") as file:
-        for statement in ("UPDATE person SET role = 'root'", "UPDATE person SET token_hash = x'00'"):
+        for statement in (
+            "UPDATE person SET role = 'root'",
+            "UPDATE person SET token_hash = x'00'",
+        ):
             with pytest.raises(sqlite3.IntegrityError):
                 file.execute(statement)
     file.close()
@@ -107,7 +114,9 @@ def test_the_tables_take_no_nonsense(access, tmp_path):
 
 def test_many_at_once_each_get_one(tmp_path):
     def permit(index):
-        return Access(tmp_path / "discreet.access", new=True).permit(f"a{index}", role="analyst", study="people")
+        return Access(tmp_path / "discreet.access", new=True).permit(
+            f"a{index}", role="analyst", study="people"
+        )
 
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(permit, range(24)))
@@ -139,8 +148,12 @@ def test_a_token_ends_with_its_time(access, monkeypatch):
     at("2026-11-20T00:00:00Z")
     assert access.person(token) is None
     assert access.names() == []
-    assert [(line.state, line.expires) for line in access.lines()] == [("expired", "2026-11-20T00:00:00Z")]
-    with pytest.raises(InvalidParameter, match="has expired, and a new one would expire at once: give --expires"):
+    assert [(line.state, line.expires) for line in access.lines()] == [
+        ("expired", "2026-11-20T00:00:00Z")
+    ]
+    with pytest.raises(
+        InvalidParameter, match="has expired, and a new one would expire at once: give --expires"
+    ):
         access.rotate("ann")
     renewed = access.rotate("ann", expires="2026-12-01T00:00:00Z")
     assert access.person(token) is None
@@ -153,7 +166,9 @@ def test_a_token_ends_with_its_time(access, monkeypatch):
     )  # the new token inherits no study from an expired or revoked one
     assert access.person(renewed) is None
     assert access.person(again).studies == {"visits"}
-    assert access.permit("ann", role="analyst", study="visits", expires="2026-12-03T00:00:00Z") is None
+    assert (
+        access.permit("ann", role="analyst", study="visits", expires="2026-12-03T00:00:00Z") is None
+    )
     at("2026-12-03T00:00:00Z")
     assert access.person(again) is None
 
@@ -161,7 +176,18 @@ def test_a_token_ends_with_its_time(access, monkeypatch):
 def test_the_end_of_a_token_is_a_day_or_a_span():
     assert end_of("9998-12-31") == "9999-01-01T00:00:00Z"
     assert end_of("12h") < end_of("1d") < end_of("99999d") < end_of("9998-12-31")
-    for wrong in ("", "0d", "-1d", "1w", "2020-01-01", "9999-12-31", "tomorrow", "1.5d", "2027-1-1", "١d"):
+    for wrong in (
+        "",
+        "0d",
+        "-1d",
+        "1w",
+        "2020-01-01",
+        "9999-12-31",
+        "tomorrow",
+        "1.5d",
+        "2027-1-1",
+        "١d",
+    ):
         with pytest.raises(InvalidParameter, match="expires must"):
             end_of(wrong)
 

@@ -24,12 +24,24 @@ COLUMNS = {
 }
 QUESTIONS = [
     "SELECT count(*) AS n FROM t",
-    "SELECT place, count(*) AS n, avg(age) AS age FROM t GROUP BY place ORDER BY n DESC, place LIMIT 2",
-    "SELECT place, sum(age) / count(*) AS mean, 2 * count(*) - 1 AS twice FROM t GROUP BY place HAVING count(*) > 3",
+    (
+        "SELECT place, count(*) AS n, avg(age) AS age FROM t GROUP BY place ORDER BY n DESC, place"
+        " LIMIT 2"
+    ),
+    (
+        "SELECT place, sum(age) / count(*) AS mean, 2 * count(*) - 1 AS twice FROM t GROUP BY place"
+        " HAVING count(*) > 3"
+    ),
     "SELECT age, count(*) AS n FROM t GROUP BY age ORDER BY age DESC",
-    "SELECT level, place, count(*) n FROM t GROUP BY level, place HAVING count(*) > 0 AND count(*) < 9 OR sum(age) > 1",
+    (
+        "SELECT level, place, count(*) n FROM t GROUP BY level, place HAVING count(*) > 0 AND"
+        " count(*) < 9 OR sum(age) > 1"
+    ),
     "SELECT median(age), quantile(age, 0.9), min(age), max(age), stddev(age) FROM t",
-    "SELECT extract(year FROM day) AS year, count(*) AS n FROM t GROUP BY extract(year FROM day) ORDER BY year",
+    (
+        "SELECT extract(year FROM day) AS year, count(*) AS n FROM t GROUP BY extract(year FROM"
+        " day) ORDER BY year"
+    ),
 ]
 
 
@@ -52,9 +64,16 @@ def test_an_answer_is_the_same_on_the_other_side(study, sql, tmp_path):
     assert repr(remote) == repr(local)
     assert remote.to_dict() == local.to_dict()
     assert remote.to_arrow() == local.to_arrow()
-    assert (remote.entry, remote.epsilon, remote.remaining) == (local.entry, local.epsilon, local.remaining)
+    assert (remote.entry, remote.epsilon, remote.remaining) == (
+        local.entry,
+        local.epsilon,
+        local.remaining,
+    )
     for suffix in (".csv", ".json", ".parquet"):
-        files = [answer.save(tmp_path / f"{index}{suffix}") for index, answer in enumerate((local, remote))]
+        files = [
+            answer.save(tmp_path / f"{index}{suffix}")
+            for index, answer in enumerate((local, remote))
+        ]
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -65,7 +84,10 @@ def test_the_figure_is_the_same_on_the_other_side(study, sql):
     plan = study.sql(sql, epsilon=1)
     local = plan.release()
     remote = answer_of(json.loads(answer_body(local, "t", view_json(plan.query))))
-    assert figures.make("release", answer=remote).to_dict() == figures.make("release", answer=local).to_dict()
+    assert (
+        figures.make("release", answer=remote).to_dict()
+        == figures.make("release", answer=local).to_dict()
+    )
 
 
 def test_a_changed_number_is_seen(study):

@@ -21,7 +21,10 @@ def test_a_study_is_described_to_those_who_may_ask(site):
     )
     assert (content["allotment"], content["max_rows"]) == ("60", None)
     county, age = content["columns"]
-    assert (county["kind"], county["keys"]) == ("text", {"count": 3, "first": ["Dukes", "Essex", "Suffolk"]})
+    assert (county["kind"], county["keys"]) == (
+        "text",
+        {"count": 3, "first": ["Dukes", "Essex", "Suffolk"]},
+    )
     assert (age["kind"], age["bounds"], age["keys"]) == ("number", [0, 120], None)
     [other] = site.client("zoe").get("/studies").json()["studies"]
     assert (other["name"], other["allotment"]) == ("other", None)
@@ -30,9 +33,15 @@ def test_a_study_is_described_to_those_who_may_ask(site):
 def test_who_sends_a_token_that_does_not_work_is_told_so(site):
     """In the same words for every such token, and in others without a token."""
     token = site.tokens["ann"]
-    sent = [None, *(f"Bearer {word}" for word in ("", "x", token[:-1], f"{token}0", token.replace("_", "-"))), token]
+    sent = [
+        None,
+        *(f"Bearer {word}" for word in ("", "x", token[:-1], f"{token}0", token.replace("_", "-"))),
+        token,
+    ]
     answers = [
-        site.client(None).get("/studies", headers={} if header is None else {"authorization": header})
+        site.client(None).get(
+            "/studies", headers={} if header is None else {"authorization": header}
+        )
         for header in sent
     ]
     assert {answer.status_code for answer in answers} == {401}
@@ -77,7 +86,11 @@ def test_the_curve_is_the_error_at_other_epsilons(site):
 
 
 def test_the_curve_is_null_where_no_error_is_known(site):
-    content = site.client().post("/plan", json=body(request_id=None, sql="SELECT median(age) FROM people")).json()
+    content = (
+        site.client()
+        .post("/plan", json=body(request_id=None, sql="SELECT median(age) FROM people"))
+        .json()
+    )
     assert all(point["reach"] in (None, [None]) for point in content["curve"]["points"])
 
 
@@ -93,7 +106,9 @@ def test_every_term_of_a_plan_arrives(site):
         weights={"people": 3},
     )
     content = client.post("/plan", json=many).json()
-    plan = site.study.sql(BY_COUNTY, within=20, size=1000, confidence="0.9", simultaneous=True, weights={"people": 3})
+    plan = site.study.sql(
+        BY_COUNTY, within=20, size=1000, confidence="0.9", simultaneous=True, weights={"people": 3}
+    )
     assert content["epsilon"] == str(plan.epsilon)
     assert (content["confidence"], content["simultaneous"], content["size"]) == ("9/10", True, 1000)
     assert [line["scale"] for line in content["lines"]] == [str(line.scale) for line in plan.lines]
@@ -101,15 +116,24 @@ def test_every_term_of_a_plan_arrives(site):
 
 def test_a_number_in_json_is_the_same_as_its_text(site):
     client = site.client()
-    plain, text = (client.post("/plan", json=body(request_id=None, epsilon=value)).json() for value in (0.1, "0.1"))
+    plain, text = (
+        client.post("/plan", json=body(request_id=None, epsilon=value)).json()
+        for value in (0.1, "0.1")
+    )
     assert plain == text
 
 
 def test_a_question_in_python_is_the_same_as_in_sql(site):
     question = {"people": {"kind": "Count"}, "age": {"kind": "Mean", "of": "age"}}
     chain = body(sql=None, ask=question, by=["county"], where=["age > 1"], epsilon="0.2")
-    same = "SELECT county, count(*) AS people, avg(age) AS age FROM PEOPLE WHERE age > 1 GROUP BY county"
-    answers = [site.client().post("/release", json=value).json() for value in (chain, body(sql=same, epsilon="0.2"))]
+    same = (
+        "SELECT county, count(*) AS people, avg(age) AS age FROM PEOPLE WHERE age > 1 GROUP BY"
+        " county"
+    )
+    answers = [
+        site.client().post("/release", json=value).json()
+        for value in (chain, body(sql=same, epsilon="0.2"))
+    ]
     assert answers[0]["sha256"] == answers[1]["sha256"]
     assert answers[0]["table"] == answers[1]["table"]
     assert answers[0]["remaining"] == answers[1]["remaining"]
@@ -132,7 +156,10 @@ def test_an_id_belongs_to_its_owner(site):
     mine = site.client("ann").post("/release", json=question).json()
     other = {**question, "epsilon": "0.06"}
     theirs = site.client("bob").post("/release", json=other).json()
-    assert (mine["id"], theirs["id"]) == (f"ann:{question['request_id']}", f"bob:{question['request_id']}")
+    assert (mine["id"], theirs["id"]) == (
+        f"ann:{question['request_id']}",
+        f"bob:{question['request_id']}",
+    )
 
 
 def test_the_same_question_of_another_is_free(site):
@@ -151,7 +178,9 @@ def test_an_answer_can_be_fetched_again_in_five_formats(site):
     assert client.get(f"/releases/{release['id'].partition(':')[2]}").json() == release
     table = parquet.read_table(io.BytesIO(client.get(f"{where}?format=parquet").content))
     assert table.to_pydict() == release["table"]
-    by_accept = client.get(where, headers={"accept": "text/csv;q=0.9, application/json;q=0.2, */*;q=0.1"})
+    by_accept = client.get(
+        where, headers={"accept": "text/csv;q=0.9, application/json;q=0.2, */*;q=0.1"}
+    )
     assert by_accept.headers["content-type"].startswith("text/csv")
     assert csv.read_csv(io.BytesIO(by_accept.content)).column_names == table.column_names
     picture = client.get(where, headers={"accept": "image/png"})
@@ -176,7 +205,10 @@ def test_an_answer_can_be_fetched_again_in_five_formats(site):
 def test_a_format_that_there_is_not_is_refused(site, path, accept, status):
     client = site.client()
     release = client.post("/release", json=body(epsilon="0.08")).json()
-    assert client.get(f"/releases/{release['id']}{path}", headers={"accept": accept}).status_code == status
+    assert (
+        client.get(f"/releases/{release['id']}{path}", headers={"accept": accept}).status_code
+        == status
+    )
 
 
 def test_another_s_release_is_not_there(site):
@@ -186,7 +218,9 @@ def test_another_s_release_is_not_there(site):
     for who in ("bob", "zoe"):
         refused = site.client(who).get(f"/releases/{release['id']}")
         assert (refused.status_code, refused.content) == (404, nowhere.content)
-    assert site.client("cleo").get(f"/releases/{release['id']}").json()["sha256"] == release["sha256"]
+    assert (
+        site.client("cleo").get(f"/releases/{release['id']}").json()["sha256"] == release["sha256"]
+    )
 
 
 def test_another_s_study_is_not_there(site):
@@ -199,12 +233,18 @@ def test_another_s_study_is_not_there(site):
 
 def test_a_ledger_shows_an_analyst_their_own(site):
     for who in ("ann", "bob", "cleo"):
-        site.client(who).post("/release", json=body(epsilon={"ann": "0.11", "bob": "0.12", "cleo": "0.13"}[who]))
-    ann, bob, cleo = (site.client(who).get("/ledger").json()["entries"] for who in ("ann", "bob", "cleo"))
+        site.client(who).post(
+            "/release", json=body(epsilon={"ann": "0.11", "bob": "0.12", "cleo": "0.13"}[who])
+        )
+    ann, bob, cleo = (
+        site.client(who).get("/ledger").json()["entries"] for who in ("ann", "bob", "cleo")
+    )
     assert {entry["analyst"] for entry in ann} == {"ann"}
     assert {entry["analyst"] for entry in bob} == {"bob"}
     assert {entry["analyst"] for entry in cleo} == {None, "ann", "bob"}
-    assert [entry["number"] for entry in cleo] == [entry.number for entry in site.study.ledger.entries("people")]
+    assert [entry["number"] for entry in cleo] == [
+        entry.number for entry in site.study.ledger.entries("people")
+    ]
     [spend] = [entry for entry in ann if entry["kind"] == "spend" and entry["epsilon"] == "11/100"]
     assert spend["question"] == BY_COUNTY  # as it was typed
 
@@ -223,7 +263,11 @@ def test_public_numbers_are_free_and_kept(tmp_path):
     with served(tmp_path, neighbors="change-one") as site:
         question = body(sql="SELECT count(*) AS n FROM people")
         release = site.client().post("/release", json=question).json()
-        assert (release["epsilon"], release["table"]["n"], release["remaining"]) == ("0", [400], "3/5")
+        assert (release["epsilon"], release["table"]["n"], release["remaining"]) == (
+            "0",
+            [400],
+            "3/5",
+        )
         assert site.client().get(f"/releases/{release['id']}").json() == release
         assert site.client().post("/release", json=question).json() == release
         assert site.study.spent == 0
@@ -241,8 +285,17 @@ def test_an_answer_of_too_many_numbers_is_refused(site, tmp_path):
     many = {f"n{number}": {"kind": "Count", "of": f"age > {number}"} for number in range(101)}
     refused = site.client().post("/plan", json=body(request_id=None, sql=None, ask=many))
     assert (refused.status_code, "at most 100 statistics" in refused.json()["error"]) == (422, True)
-    shares = {"q": {"kind": "Quantile", "of": "age", "share": [f"{number}/102" for number in range(1, 102)]}}
-    assert site.client().post("/plan", json=body(request_id=None, sql=None, ask=shares)).status_code == 422
+    shares = {
+        "q": {
+            "kind": "Quantile",
+            "of": "age",
+            "share": [f"{number}/102" for number in range(1, 102)],
+        }
+    }
+    assert (
+        site.client().post("/plan", json=body(request_id=None, sql=None, ask=shares)).status_code
+        == 422
+    )
     for most, status in ((5, 422), (6, 200)):
         (tmp_path / str(most)).mkdir()
         with served(tmp_path / str(most), limits=replace(QUICK, most_numbers=most)) as small:

@@ -10,10 +10,26 @@ from serving import BY_COUNTY
 
 
 def test_a_remote_plan_is_the_local_one(site, remote):
-    terms = {"epsilon": "0.1", "size": 50, "confidence": 0.9, "simultaneous": True, "weights": {"people": 2}}
+    terms = {
+        "epsilon": "0.1",
+        "size": 50,
+        "confidence": 0.9,
+        "simultaneous": True,
+        "weights": {"people": 2},
+    }
     local, remote_plan = site.study.sql(BY_COUNTY, **terms), remote.sql(BY_COUNTY, **terms)
     assert repr(remote_plan).split("\n")[1:] == repr(local).split("\n")[1:]
-    for name in ("epsilon", "cost", "confidence", "simultaneous", "cells", "size", "lines", "notes", "warnings"):
+    for name in (
+        "epsilon",
+        "cost",
+        "confidence",
+        "simultaneous",
+        "cells",
+        "size",
+        "lines",
+        "notes",
+        "warnings",
+    ):
         assert getattr(remote_plan, name) == getattr(local, name), name
     assert remote_plan.titles().items() <= local.titles().items()
 
@@ -34,8 +50,20 @@ def test_a_remote_answer_is_the_local_one(site, remote, tmp_path):
 
 def test_the_chain_works(site, remote):
     questions = {"people": discreet.Count(), "age": discreet.Quantile("age", [0.25, "3/4"])}
-    remote_plan = remote.where("age >= 20").where("age < 90").by("county").ask(**questions).plan(epsilon=Fraction(1, 3))
-    local = site.study.where("age >= 20").where("age < 90").by("county").ask(**questions).plan(epsilon="1/3")
+    remote_plan = (
+        remote.where("age >= 20")
+        .where("age < 90")
+        .by("county")
+        .ask(**questions)
+        .plan(epsilon=Fraction(1, 3))
+    )
+    local = (
+        site.study.where("age >= 20")
+        .where("age < 90")
+        .by("county")
+        .ask(**questions)
+        .plan(epsilon="1/3")
+    )
     assert remote_plan.lines == local.lines
     assert remote_plan.release() == local.release()
     assert remote.ask(n=discreet.Count("age")).plan(within=5).epsilon > 0
@@ -55,7 +83,9 @@ def test_errors_are_those_of_a_local_study(site, remote):
             with pytest.raises(kind) as caught:
                 study.sql(sql, **terms)
             said.append(str(caught.value))
-        assert said[0].replace("nan", "'nan'") == said[1].replace("nan", "'nan'") or "nan" in said[0]
+        assert (
+            said[0].replace("nan", "'nan'") == said[1].replace("nan", "'nan'") or "nan" in said[0]
+        )
     with pytest.raises(BudgetExceeded, match="share of analyst 'ann'"):
         remote.sql(BY_COUNTY, epsilon=99).release()
 
@@ -77,7 +107,8 @@ def test_a_study_is_found_by_its_name(site, url):
 
 def test_a_wrong_token_is_refused(url):
     with pytest.raises(
-        InvalidParameter, match="the token is unknown, expired or revoked; ask the custodian for a new token"
+        InvalidParameter,
+        match="the token is unknown, expired or revoked; ask the custodian for a new token",
     ):
         discreet.connect(url, "discreet_no")
 
@@ -87,19 +118,28 @@ def test_a_server_that_is_not_there_is_told(site):
         discreet.connect("http://ann:secret@127.0.0.1:9/path", site.tokens["ann"])
 
 
-@pytest.mark.parametrize("url", ["http://example.org", "http://10.0.0.1:8000", "ftp://127.0.0.1", "127.0.0.1:8000"])
+@pytest.mark.parametrize(
+    "url", ["http://example.org", "http://10.0.0.1:8000", "ftp://127.0.0.1", "127.0.0.1:8000"]
+)
 def test_a_token_is_not_sent_in_the_clear(url):
     with pytest.raises(InvalidParameter, match="https"):
         discreet.connect(url, "token")
 
 
 def test_a_token_may_be_sent_over_tls_or_to_this_machine():
-    for url in ("https://example.org", "http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1"):
+    for url in (
+        "https://example.org",
+        "http://localhost:1",
+        "http://127.0.0.1:1",
+        "http://[::1]:1",
+    ):
         Server(url, "token").close()
 
 
 def test_an_answer_that_the_network_lost_is_charged_once(site, url):
-    """The server hears, answers and spends; the client hears nothing, and asks again under the same id."""
+    """The server hears, answers and spends; the client hears nothing, and asks again under the same
+    id.
+    """
     import httpx
 
     with discreet.connect(url, site.tokens["bob"]) as remote:
@@ -126,7 +166,11 @@ def test_an_answer_that_the_network_lost_is_charged_once(site, url):
 @pytest.mark.parametrize(
     ("status", "reply", "words"),
     [
-        (200, {"studies": [{"name": "people"}]}, "is not a discreet server, or has another version"),
+        (
+            200,
+            {"studies": [{"name": "people"}]},
+            "is not a discreet server, or has another version",
+        ),
         (200, [], "is not a discreet server, or has another version"),
         (502, {"message": "bad gateway"}, "is not a discreet server, or has another version"),
         (502, "<html>", "answered with status 502 and no JSON"),
@@ -142,7 +186,9 @@ def test_a_reply_that_is_not_described_is_an_error(status, reply, words):
 
     server = Server("https://example.org", "token")
     server._client.close()
-    server._client = httpx.Client(base_url="https://example.org", transport=httpx.MockTransport(answer))
+    server._client = httpx.Client(
+        base_url="https://example.org", transport=httpx.MockTransport(answer)
+    )
     with pytest.raises(EngineFailed, match=words):
         server.get("/studies", Studies)
     server.close()

@@ -30,16 +30,24 @@ def test_a_study_is_served_as_the_custodian_types_it(tmp_path):
     output = said("token", "ann", "--study", policy, "--allot", "0.5")
     token = output.stdout.strip().splitlines()[-1]
     assert "shown once" in output.output
-    assert {file.name for file in tmp_path.iterdir() if "access" in file.name} == {"discreet.access"}
+    assert {file.name for file in tmp_path.iterdir() if "access" in file.name} == {
+        "discreet.access"
+    }
     with process(policy, "--quantum", "0") as server:
         with discreet.connect(server.url, token) as remote:
             answer = remote.sql(BY_COUNTY, epsilon="0.1").release()
             assert len(answer) == 3
             assert float(remote.remaining) == 0.4
             said("revoke", "ann", "--access", tmp_path / "discreet.access")
-            with pytest.raises(InvalidParameter, match="unknown, expired or revoked; ask the custodian"):
+            with pytest.raises(
+                InvalidParameter, match="unknown, expired or revoked; ask the custodian"
+            ):
                 remote.described  # noqa: B018
-        again = said("token", "ann", "--study", policy, "--allot", "0.5").stdout.strip().splitlines()[-1]
+        again = (
+            said("token", "ann", "--study", policy, "--allot", "0.5")
+            .stdout.strip()
+            .splitlines()[-1]
+        )
         assert again != token
         with discreet.connect(server.url, again) as remote:
             assert float(remote.remaining) == 0.4  # what was spent stays spent, whatever the token
@@ -72,18 +80,24 @@ def test_the_end_of_a_token_is_changed_without_its_allotment(tmp_path):
     said("revoke", "ann", "--access", access)
     anew = said("token", "ann", "--study", policy).stdout.strip()
     assert Access(access).person(anew).name == "ann"
-    with pytest.raises(InvalidParameter, match=r"'bob' may not spend anything of people yet: give --allot"):
+    with pytest.raises(
+        InvalidParameter, match=r"'bob' may not spend anything of people yet: give --allot"
+    ):
         said("token", "bob", "--study", policy, "--expires", "90d")
     assert [line.name for line in Access(access).lines()] == ["ann"]
 
 
 def test_tokens_are_listed_replaced_and_changed_by_study(tmp_path):
     (tmp_path / "2024").mkdir()
-    policy, twin, access = written(tmp_path), written(tmp_path / "2024"), tmp_path / "discreet.access"
+    policy, twin, access = (
+        written(tmp_path),
+        written(tmp_path / "2024"),
+        tmp_path / "discreet.access",
+    )
     said("token", "ann", "--study", policy, "--allot", "0.5", "--expires", "90d")
-    assert [line.partition(";")[2] for line in said("tokens", "--access", access).output.splitlines()] == [
-        " access to people"
-    ]
+    assert [
+        line.partition(";")[2] for line in said("tokens", "--access", access).output.splitlines()
+    ] == [" access to people"]
     said("token", "ann", "--study", twin, "--allot", "0.25", "--access", access)
     (line,) = json.loads(said("tokens", "--access", access, "--json").output)
     assert (line["name"], line["state"], len(line["studies"])) == ("ann", "in use", 2)
@@ -102,7 +116,9 @@ def test_tokens_are_listed_replaced_and_changed_by_study(tmp_path):
     elsewhere = ("--ledger", tmp_path / "elsewhere.ledger", "--anchor", tmp_path / "far.anchor")
     said("token", "bob", "--study", twin, "--allot", "0.1", "--access", access, *elsewhere)
     with Ledger.open(elsewhere[1], anchor=elsewhere[3]) as ledger:
-        assert [line.studies for line in Access(access).lines() if line.name == "bob"] == [(f"{ledger.id}/people",)]
+        assert [line.studies for line in Access(access).lines() if line.name == "bob"] == [
+            (f"{ledger.id}/people",)
+        ]
         assert float(ledger.total("people", analyst="bob")) == 0.1
     for command in ("tokens", "rotate ann"):
         with pytest.raises(InvalidParameter, match="no token file"):
@@ -144,14 +160,19 @@ def test_a_refused_token_leaves_the_shares_as_they_were(tmp_path):
     with pytest.raises(InvalidParameter, match="a file that discreet serve created"):
         said("token", "ann", "--study", policy, "--allot", "0.9")
     with Ledger.open(tmp_path / "people.ledger") as ledger:
-        assert [(entry.kind, entry.analyst) for entry in ledger.entries()] == [("create", None), ("allot", "ann")]
+        assert [(entry.kind, entry.analyst) for entry in ledger.entries()] == [
+            ("create", None),
+            ("allot", "ann"),
+        ]
         assert float(ledger.total("people", analyst="ann")) == 0.1
 
 
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(InvalidParameter, match=r"^a study is missing: discreet serve study\.toml$"):
         said()
-    with pytest.raises(InvalidParameter, match=r"no token file '.*gone\.access'; name it, as in --access"):
+    with pytest.raises(
+        InvalidParameter, match=r"no token file '.*gone\.access'; name it, as in --access"
+    ):
         said("revoke", "ann", "--access", tmp_path / "gone.access")
 
 
@@ -160,7 +181,8 @@ def test_help_is_there_and_quick(tmp_path):
     assert "--insecure-public" in said("run", "--help").output
     assert "--insecure-public" in said(str(tmp_path / "x.toml"), "--help").output
     code = (
-        "import sys, discreet.serve.command; print([m for m in ('numpy', 'starlette', 'uvicorn') if m in sys.modules])"
+        "import sys, discreet.serve.command; print([m for m in ('numpy', 'starlette', 'uvicorn') if"
+        " m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -25,19 +25,30 @@ def question_body(**changed):
 
 def test_a_plan_is_what_the_study_says(site):
     before = site.study.spent
-    response = site.client("cleo").post("/report/plan", json=question_body(request_id=None, title="Visits")).json()
+    response = (
+        site.client("cleo")
+        .post("/report/plan", json=question_body(request_id=None, title="Visits"))
+        .json()
+    )
     plan = site.study.report(TABLES, epsilon="0.2", title="Visits")
     assert response["text"] == repr(plan)
     assert [(line["table"], line["within"], line["one_by_one"]) for line in response["lines"]] == [
         (line.table, line.within, line.one_by_one) for line in plan.lines
     ]
-    assert (response["title"], response["epsilon"], response["confidence"]) == ("Visits", "1/5", "19/20")
+    assert (response["title"], response["epsilon"], response["confidence"]) == (
+        "Visits",
+        "1/5",
+        "19/20",
+    )
     assert sum(Fraction(one["epsilon"]) for one in response["measured"]) == Fraction(1, 5)
     assert site.study.spent == before
 
 
 def test_one_release_is_one_spend_for_all_tables_which_agree(site):
-    before, report = site.study.spent, question_body(epsilon="0.21", title="Visits", request_id="visits")
+    before, report = (
+        site.study.spent,
+        question_body(epsilon="0.21", title="Visits", request_id="visits"),
+    )
     response = site.client().post("/report", json=report).json()
     assert site.study.spent - before == Fraction("0.21")
     assert (response["id"], response["title"], response["epsilon"]) == (
@@ -47,7 +58,8 @@ def test_one_release_is_one_spend_for_all_tables_which_agree(site):
     )
     by_county, total = (response["tables"][name]["table"] for name in TABLES)
     assert by_county["county"] == ["Dukes", "Essex", "Suffolk"]
-    assert sum(by_county["people"]) <= total["n"][0] + 60  # rows of other counties are in the total alone
+    # rows of other counties are in the total alone
+    assert sum(by_county["people"]) <= total["n"][0] + 60
     assert by_county["people_low"][0] < by_county["people"][0] < by_county["people_high"][0]
     assert site.client().post("/report", json=report).json() == response
     assert site.study.spent - before == Fraction("0.21")
@@ -69,13 +81,21 @@ def test_another_analyst_has_the_same_report_free(site):
 def test_a_table_of_another_analysts_report_is_free_noted_and_without_its_title(site):
     site.client().post("/report", json=question_body(epsilon="0.36", title="Layoffs"))
     before, question = site.study.spent, body(sql=BY_COUNTY, epsilon="0.36", request_id="table")
-    plan = site.client("bob").post("/plan", json=body(sql=BY_COUNTY, epsilon="0.36", request_id=None)).text
+    plan = (
+        site.client("bob")
+        .post("/plan", json=body(sql=BY_COUNTY, epsilon="0.36", request_id=None))
+        .text
+    )
     assert "released before: free" in plan
     response = site.client("bob").post("/release", json=question)
     assert "Layoffs" not in plan + response.text
     assert "ann:" not in response.text
-    entries = [entry for entry in site.study.ledger.entries("people") if entry.request_id == "bob:table"]
-    assert [(entry.kind, entry.analyst, entry.amount) for entry in entries] == [("repeat", "bob", 0)]
+    entries = [
+        entry for entry in site.study.ledger.entries("people") if entry.request_id == "bob:table"
+    ]
+    assert [(entry.kind, entry.analyst, entry.amount) for entry in entries] == [
+        ("repeat", "bob", 0)
+    ]
     assert site.client("bob").post("/release", json=question).json()["id"] == "bob:table"
     assert site.client("bob").get("/releases/table").json()["record"] == response.json()["record"]
     assert site.study.spent == before
@@ -92,7 +112,9 @@ def test_a_repeat_of_a_table_that_was_not_kept_in_time_is_answered_when_it_is_as
 
 
 def test_a_report_is_shown_again_and_its_tables_in_all_formats(site):
-    question = question_body(epsilon="0.23", confidence="0.9", simultaneous=True, size=50, integers=True)
+    question = question_body(
+        epsilon="0.23", confidence="0.9", simultaneous=True, size=50, integers=True
+    )
     response, client = site.client().post("/report", json=question).json(), site.client()
     for name in (question["request_id"], response["id"]):
         assert client.get(f"/reports/{name}").json() == response
@@ -100,7 +122,10 @@ def test_a_report_is_shown_again_and_its_tables_in_all_formats(site):
     assert client.get(place).json() == response["tables"]["by_county"]
     table = response["tables"]["by_county"]["table"]
     assert all(isinstance(count, int) for count in table["people"])
-    assert csv.read_csv(io.BytesIO(client.get(f"{place}?format=csv").content))["people"].to_pylist() == table["people"]
+    assert (
+        csv.read_csv(io.BytesIO(client.get(f"{place}?format=csv").content))["people"].to_pylist()
+        == table["people"]
+    )
     columns = parquet.read_table(
         io.BytesIO(client.get(place, headers={"accept": "application/vnd.apache.parquet"}).content)
     )
@@ -108,8 +133,13 @@ def test_a_report_is_shown_again_and_its_tables_in_all_formats(site):
 
 
 def test_a_report_is_its_owners_and_the_custodians(site):
-    response = site.client().post("/report", json=question_body(epsilon="0.24", request_id="mine")).json()
-    assert site.client("cleo").get(f"/reports/{response['id']}").json()["tables"].keys() == TABLES.keys()
+    response = (
+        site.client().post("/report", json=question_body(epsilon="0.24", request_id="mine")).json()
+    )
+    assert (
+        site.client("cleo").get(f"/reports/{response['id']}").json()["tables"].keys()
+        == TABLES.keys()
+    )
     refusals = [
         ("bob", response["id"]),
         ("bob", "mine"),
@@ -167,9 +197,15 @@ def test_a_report_of_many_numbers_is_refused():
         by_county = {"tables": {"by_county": "SELECT county, count(*) FROM people GROUP BY county"}}
         assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
         with mock.patch("discreet.serve.desk._MEASURED", 0):
-            assert "measured cells" in site.client().post("/report", json=question_body(**by_county)).json()["error"]
+            assert (
+                "measured cells"
+                in site.client().post("/report", json=question_body(**by_county)).json()["error"]
+            )
         assert site.study.spent == Fraction("0.2")
-    with folder_in_memory() as folder, served(folder, limits=replace(QUICK, most_numbers=3)) as site:
+    with (
+        folder_in_memory() as folder,
+        served(folder, limits=replace(QUICK, most_numbers=3)) as site,
+    ):
         response = site.client().post("/report", json=question_body(**by_county, integers=True))
         assert "cells of all columns together, but this one has 4" in response.json()["error"]
         assert site.client().post("/report", json=question_body(**by_county)).status_code == 200
@@ -181,8 +217,13 @@ def test_the_longest_name_and_id_fit_into_the_ledger():
 
         name = "n" * 40
         site.study.ledger.allot(name, "0.5", study="people")
-        site.tokens["long"] = str(site.access.permit(name, role="analyst", study=study_key(site.study)))
-        assert site.client("long").post("/report", json=question_body(request_id="i" * 40)).status_code == 200
+        site.tokens["long"] = str(
+            site.access.permit(name, role="analyst", study=study_key(site.study))
+        )
+        assert (
+            site.client("long").post("/report", json=question_body(request_id="i" * 40)).status_code
+            == 200
+        )
 
 
 def test_a_report_that_failed_after_the_spend_is_told_nothing_of_and_charged_once(site):
@@ -207,7 +248,13 @@ def test_a_report_of_another_policy_is_not_shown_wrongly(tmp_path):
 
 
 def test_a_remote_report_is_the_local_one(site, remote):
-    terms = {"epsilon": Fraction(27, 100), "size": 50, "confidence": 0.9, "weights": {"total": 2}, "title": "Visits"}
+    terms = {
+        "epsilon": Fraction(27, 100),
+        "size": 50,
+        "confidence": 0.9,
+        "weights": {"total": 2},
+        "title": "Visits",
+    }
     local, remote_plan = site.study.report(TABLES, **terms), remote.report(TABLES, **terms)
     assert repr(remote_plan).split("\n")[1:] == repr(local).split("\n")[1:]
     for name in ("title", "epsilon", "confidence", "simultaneous", "integers", "lines"):
@@ -221,9 +268,15 @@ def test_a_remote_report_is_the_local_one(site, remote):
     assert (released.record, released.epsilon) == (same.record, same.epsilon)
     assert released.remaining == site.study.ledger.remaining("people", analyst="ann")
     assert repr(released).startswith("Report(Visits: by_county (3), total (1) · ε 0.27 spent, ")
-    assert remote_plan.release(request_id="remote").entry == released.entry == "discreet.report.ann:remote"
+    assert (
+        remote_plan.release(request_id="remote").entry
+        == released.entry
+        == "discreet.report.ann:remote"
+    )
     assert remote.released_report("remote").content == released.content
-    with pytest.raises(InvalidParameter, match="the report has no table 'nothing'; it has by_county, total"):
+    with pytest.raises(
+        InvalidParameter, match="the report has no table 'nothing'; it has by_county, total"
+    ):
         released["nothing"]
 
 

@@ -9,13 +9,18 @@ from waiting import PATIENCE
 
 
 def asked(lane: Lane, names: str) -> list[str]:
-    """The order in which requests of these tokens are worked on, if all come while the only thread is busy."""
+    """The order in which requests of these tokens are worked on, if all come while the only thread
+    is busy.
+    """
     order, all_wait = [], threading.Event()
 
     async def all_of_them() -> None:
         first = asyncio.ensure_future(lane.run("first", lambda: all_wait.wait(PATIENCE)))
         await asyncio.sleep(0)
-        others = [asyncio.ensure_future(lane.run(name, lambda name=name: order.append(name))) for name in names]
+        others = [
+            asyncio.ensure_future(lane.run(name, lambda name=name: order.append(name)))
+            for name in names
+        ]
         while sum(map(len, lane._waiting.values())) < len(names):
             await asyncio.sleep(0)
         all_wait.set()

@@ -16,7 +16,9 @@ def test_a_bucket_fills_at_its_rate():
         assert rate.take("ann")
 
 
-@pytest.mark.parametrize("wrong", [{"quantum": -1}, {"quantum": 61}, {"rate": 0}, {"burst": 0}, {"threads": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"quantum": -1}, {"quantum": 61}, {"rate": 0}, {"burst": 0}, {"threads": 0}]
+)
 def test_limits_make_sense(wrong):
     with pytest.raises(InvalidParameter):
         Limits(**wrong)

@@ -28,7 +28,9 @@ from discreet.serve.server import Endpoint, bound, refuse_certificate
 from serving import QUICK, Client, body, clock_of, new_token, process, running, served, written
 from waiting import PATIENCE, wait
 
-SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+\})? (-?[0-9.e+-]+|\+Inf|NaN)')
+SAMPLE = re.compile(
+    r'([a-z_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+\})? (-?[0-9.e+-]+|\+Inf|NaN)'
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,8 @@ def test_health_needs_no_token_and_readiness_looks_at_the_ledger(site, caplog):
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/readyz").json() == {"status": "ok"}
         with failing:
-            assert client.get("/readyz").status_code == 200  # what was seen holds for a second: anybody may ask
+            # what was seen holds for a second: anybody may ask
+            assert client.get("/readyz").status_code == 200
             clock.move(2)
             failed = client.get("/readyz")
         assert failed.status_code == 503
@@ -86,9 +89,13 @@ def test_a_part_that_does_not_answer_holds_one_thread_however_often_anybody_asks
     monkeypatch.setattr(guard, "_HOLDS", 0.0)
     monkeypatch.setattr(guard, "_PATIENCE", 0.2)
     asked, answered = [], threading.Event()
-    ready = guard.Readiness({}, disk=lambda: (asked.append(1), answered.wait(PATIENCE)), tokens=lambda: None)
+    ready = guard.Readiness(
+        {}, disk=lambda: (asked.append(1), answered.wait(PATIENCE)), tokens=lambda: None
+    )
     with ThreadPoolExecutor(4) as pool:
-        assert [other.result() for other in [pool.submit(ready) for _ in range(4)]] == [["disk"]] * 4
+        assert [other.result() for other in [pool.submit(ready) for _ in range(4)]] == [
+            ["disk"]
+        ] * 4
     assert len(asked) == 1
     answered.set()
     wait(lambda: ready() == [])
@@ -113,7 +120,10 @@ def test_metrics_are_for_custodians_and_of_their_studies(site):
     for operation, many in (("spend", 2), ("record", 1)):  # what is refused was looked at, too
         name = f'discreet_ledger_seconds_count{{operation="{operation}"}}'
         assert after[name] == before.get(name, 0) + many
-        assert after[f'discreet_ledger_seconds_bucket{{operation="{operation}",le="+Inf"}}'] == after[name]
+        assert (
+            after[f'discreet_ledger_seconds_bucket{{operation="{operation}",le="+Inf"}}']
+            == after[name]
+        )
     assert after["discreet_requests_in_progress"] >= 1
     assert "ann" not in re.sub(r"# HELP.*", "", answer.text)
 
@@ -128,15 +138,19 @@ def test_the_key_of_the_metrics_opens_nothing_else(tmp_path):
     hashed = metrics.metrics_key(file)
     with served(tmp_path, metrics_key=hashed) as site:
         monitor = Client(site.app, site.portal, {"authorization": f"Bearer {key}"})
-        assert {'discreet_epsilon_left{study="people"}', 'discreet_epsilon_left{study="other"}'} <= set(
-            samples(monitor.get("/metrics").text)
-        )
+        assert {
+            'discreet_epsilon_left{study="people"}',
+            'discreet_epsilon_left{study="other"}',
+        } <= set(samples(monitor.get("/metrics").text))
         for path in ("/studies", "/ledger", "/releases/x"):
             assert monitor.get(path).status_code == 401
         assert monitor.post("/release", json=body()).status_code == 401
         for wrong in ("", key[:-1], key + "0", hashed.hex()):
             assert (
-                Client(site.app, site.portal, {"authorization": f"Bearer {wrong}"}).get("/metrics").status_code == 401
+                Client(site.app, site.portal, {"authorization": f"Bearer {wrong}"})
+                .get("/metrics")
+                .status_code
+                == 401
             )
     for short in ("", "short", f"{key[:31]}", f"{key} {key}", "é" * 40):
         file.write_text(short)
@@ -167,14 +181,22 @@ def test_a_log_in_json_has_routes_and_no_tokens_keys_or_data(site, said):
     ann.get("/page/../../etc")
     ann.request(token, "/plan")
     lines = said()
-    assert [line["route"] for line in lines] == ["-", "/releases/{id}", "/ledger", "/plan", "-", "/plan"]
+    assert [line["route"] for line in lines] == [
+        "-",
+        "/releases/{id}",
+        "/ledger",
+        "/plan",
+        "-",
+        "/plan",
+    ]
     assert [line["method"] for line in lines[3:]] == ["POST", "GET", "-"]
     assert {line["name"] for line in lines} == {"ann", "-"}
     text = json.dumps(lines)
     assert token.lower() not in text.lower()
     assert token.rpartition("_")[2] not in text.lower()
     assert "Wolpertinger" not in text
-    assert set(lines[1]) == {"time", "level", "event", "name", "method", "route", "status"}  # and no duration
+    # and no duration
+    assert set(lines[1]) == {"time", "level", "event", "name", "method", "route", "status"}
     assert datetime.fromisoformat(lines[1]["time"]).tzinfo == UTC
 
 
@@ -186,7 +208,11 @@ def test_a_failure_in_json_tells_its_kind_and_place(said):
             tell_operator(caught, "release 'ann:1'")
     logging.getLogger("discreet.rows").error("one %s\nline", "whole")
     strange, ours, last = said()
-    assert (strange["event"], strange["error"], "words" in strange) == ("failure", "RuntimeError", False)
+    assert (strange["event"], strange["error"], "words" in strange) == (
+        "failure",
+        "RuntimeError",
+        False,
+    )
     assert strange["place"].startswith("test_operation.py:")
     assert "7319" not in json.dumps(strange)
     assert ours["words"] == "the disk is full; nothing was spent"
@@ -201,18 +227,20 @@ def test_a_port_in_use_is_said_in_one_sentence_before_the_address(tmp_path):
         port = taken.getsockname()[1]
         with pytest.raises(InvalidParameter, match=f"port {port} is in use: .* --port"):
             bound(Endpoint(port=port))
-        shell.discreet("serve", policy.name, "--port", str(port), cwd=tmp_path).refused(2, f"port {port} is in use")
-    assert {file.name for file in tmp_path.iterdir()} == {"people.toml", "people.parquet"}  # nothing was made
+        shell.discreet("serve", policy.name, "--port", str(port), cwd=tmp_path).refused(
+            2, f"port {port} is in use"
+        )
+    # nothing was made
+    assert {file.name for file in tmp_path.iterdir()} == {"people.toml", "people.parquet"}
     with pytest.raises(InvalidParameter, match="must be an address of this machine"):
         bound(Endpoint(host="192.0.2.7", port=port, insecure_public=True))
 
 
 WAITING = (
-    "import time; from pathlib import Path; from discreet.engines.duckdb import DuckDB; fetch = DuckDB.fetch\n"
-    "def waits(engine, request):\n"
-    "    while not Path('go').exists(): time.sleep(0.02)\n"
-    "    return fetch(engine, request)\n"
-    "DuckDB.fetch = waits; from discreet.__main__ import main; main()"
+    "import time; from pathlib import Path; from discreet.engines.duckdb import DuckDB; fetch ="
+    " DuckDB.fetch\ndef waits(engine, request):\n    while not Path('go').exists():"
+    " time.sleep(0.02)\n    return fetch(engine, request)\nDuckDB.fetch = waits; from"
+    " discreet.__main__ import main; main()"
 )
 
 
@@ -222,7 +250,10 @@ def test_a_server_that_is_told_to_end_finishes_what_runs(tmp_path, monkeypatch):
     policy = written(tmp_path)
     token = new_token(policy, "ann", "0.5")
     options = ("--grace", str(PATIENCE), "--log-format", "json")
-    with process(policy, *options, program=("-c", WAITING)) as server, ThreadPoolExecutor(1) as pool:
+    with (
+        process(policy, *options, program=("-c", WAITING)) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
         headers = {"authorization": f"Bearer {token}"}
         answer = pool.submit(httpx.post, f"{server.url}/release", json=body(), headers=headers)
         wait(lambda: "spent" in discreet_spent(policy))
@@ -233,7 +264,10 @@ def test_a_server_that_is_told_to_end_finishes_what_runs(tmp_path, monkeypatch):
         assert server.popen.wait(PATIENCE) == 0
         log = server.log.read_text("utf-8")
     events = [json.loads(line) for line in log.splitlines()]
-    assert (events[0]["event"], events[0]["message"]) == ("start", f"Serving people at {server.url} (Ctrl-C to stop)")
+    assert (events[0]["event"], events[0]["message"]) == (
+        "start",
+        f"Serving people at {server.url} (Ctrl-C to stop)",
+    )
     assert [event["event"] for event in events][-3:] == ["ending", "request", "ended"]
     assert events[-2]["route"] == "/release"
     assert token not in log
@@ -263,7 +297,9 @@ def test_what_does_not_end_in_its_grace_is_stopped_spent_and_free_when_asked_aga
             with running(site, limits) as url:
                 headers = site.headers("ann")
                 thread = threading.Thread(
-                    target=lambda: answers.append(httpx.post(f"{url}/release", json=asked, headers=headers))
+                    target=lambda: answers.append(
+                        httpx.post(f"{url}/release", json=asked, headers=headers)
+                    )
                 )
                 thread.start()
                 wait(lambda: site.study.spent > 0)
@@ -286,13 +322,17 @@ def test_what_cannot_be_stopped_gets_the_one_503_too(tmp_path, said):
         asked = body()
         with mock.patch.object(site.study.engine, "fetch", slow), ThreadPoolExecutor(1) as pool:
             with running(site, limits) as url:
-                answer = pool.submit(httpx.post, f"{url}/release", json=asked, headers=site.headers("ann"))
+                answer = pool.submit(
+                    httpx.post, f"{url}/release", json=asked, headers=site.headers("ann")
+                )
                 answer.add_done_callback(lambda _: ended.set())
                 wait(lambda: site.study.spent > 0)
             told = answer.result()
         assert (told.status_code, told.json()) == (503, FAILURE.body)
         assert told.headers["cache-control"] == "no-store"
-        assert next(line["error"] for line in said() if line["event"] == "failure") == "CancelledError"
+        assert (
+            next(line["error"] for line in said() if line["event"] == "failure") == "CancelledError"
+        )
         spent = site.study.spent
         assert site.client().post("/release", json=asked).status_code == 200
         assert site.study.spent == spent
@@ -314,7 +354,10 @@ def test_a_reader_has_so_long_for_a_whole_answer_however_steadily_it_reads(tmp_p
             reader.connect(place)
             reader.settimeout(PATIENCE)
             sent = json.dumps(body()).encode()
-            head = f"POST /release HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
+            head = (
+                "POST /release HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer"
+                f" {site.tokens['ann']}\r\n"
+            )
             more = f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
             reader.sendall((head + more).encode() + sent)
             taken = len(reader.recv(1024))
@@ -338,8 +381,12 @@ def certificate(tmp_path_factory):
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1)
+    )
+    made = made.add_extension(
+        x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False
+    )
     made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     folder, pem = tmp_path_factory.mktemp("tls"), serialization.Encoding.PEM
     (folder / "cert.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
@@ -352,7 +399,9 @@ def test_a_certificate_that_is_none_is_refused(certificate, tmp_path):
     cert, key = certificate / "cert.pem", certificate / "key.pem"
     refuse_certificate(Endpoint(certfile=cert, keyfile=key))
     for pair in ((cert, cert), (key, key), (tmp_path / "nothing", key)):
-        with pytest.raises(InvalidParameter, match="certfile and keyfile must be a certificate and its private key"):
+        with pytest.raises(
+            InvalidParameter, match="certfile and keyfile must be a certificate and its private key"
+        ):
             refuse_certificate(Endpoint(certfile=pair[0], keyfile=pair[1]))
 
 
@@ -360,12 +409,21 @@ def test_a_certificate_of_ones_own_is_trusted_by_name(site, certificate):
     terms = {"certfile": certificate / "cert.pem", "keyfile": certificate / "key.pem"}
     with running(site, **terms) as url:
         address = url.replace("http://127.0.0.1", "https://localhost")
-        with pytest.raises(InvalidParameter, match=r'is not trusted \(self.signed certificate\).*verify="ca\.pem"'):
+        with pytest.raises(
+            InvalidParameter, match=r'is not trusted \(self.signed certificate\).*verify="ca\.pem"'
+        ):
             discreet.connect(address, site.tokens["ann"])
-        with discreet.connect(address, site.tokens["ann"], verify=certificate / "cert.pem") as remote:
+        with discreet.connect(
+            address, site.tokens["ann"], verify=certificate / "cert.pem"
+        ) as remote:
             assert remote.name == "people"
-        with pytest.raises(InvalidParameter, match="is not trusted"):  # another name than the certificate has
-            discreet.connect(address.replace("localhost", "127.0.0.1"), site.tokens["ann"], verify=terms["certfile"])
+        # another name than the certificate has
+        with pytest.raises(InvalidParameter, match="is not trusted"):
+            discreet.connect(
+                address.replace("localhost", "127.0.0.1"),
+                site.tokens["ann"],
+                verify=terms["certfile"],
+            )
         for wrong in (False, True, 0):
             with pytest.raises(InvalidParameter, match="verify must be a file of certificates"):
                 discreet.connect(address, site.tokens["ann"], verify=wrong)

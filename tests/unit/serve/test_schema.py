@@ -7,7 +7,16 @@ import pytest
 
 from discreet.serve.bodies import BODIES, KINDS, NUMBER_LENGTH, Entry, Plan, Question, Request
 from discreet.serve.refusals import Refusal
-from discreet.serve.schema import DEEPEST, LONGEST, document, fields_of, fits, json_schema, parse_json, read
+from discreet.serve.schema import (
+    DEEPEST,
+    LONGEST,
+    document,
+    fields_of,
+    fits,
+    json_schema,
+    parse_json,
+    read,
+)
 
 
 def nested(depth: int) -> bytes:
@@ -16,11 +25,17 @@ def nested(depth: int) -> bytes:
 
 def test_an_object_is_read_exactly():
     content = parse_json(
-        '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x": null}'.encode()
+        '{"epsilon": 0.1, "size": 10, "sql": "ε [[[", "weights": {"a": 1e-3}, "on": true, "x":'
+        " null}".encode()
     )
     assert content["epsilon"] == Decimal("0.1")
     assert content["weights"] == {"a": Decimal("0.001")}
-    assert (content["size"], content["sql"], content["on"], content["x"]) == (10, "ε [[[", True, None)
+    assert (content["size"], content["sql"], content["on"], content["x"]) == (
+        10,
+        "ε [[[",
+        True,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,9 +102,15 @@ REFUSED = {
     "size must be a whole number from 1 to 10^18.": {"size": 1.5},
     'weights must be an object such as {"people": 2}.': {"weights": {"people": [2]}},
     'ask must be an object such as {"people": {"kind": "Count"}}.': {"sql": None, "ask": {}},
-    f"ask.people.kind must be one of {', '.join(KINDS)}.": {"sql": None, "ask": {"people": {"kind": "Most"}}},
+    f"ask.people.kind must be one of {', '.join(KINDS)}.": {
+        "sql": None,
+        "ask": {"people": {"kind": "Most"}},
+    },
     "ask.people.kind must be given.": {"sql": None, "ask": {"people": {}}},
-    "ask.people.sample must be true or false.": {"sql": None, "ask": {"people": {"kind": "Std", "sample": 1}}},
+    "ask.people.sample must be true or false.": {
+        "sql": None,
+        "ask": {"people": {"kind": "Std", "sample": 1}},
+    },
     "A question must have either sql or ask.": {"ask": MANY},
     "where and by belong to ask; in SQL, write WHERE and GROUP BY.": {"by": ["county"]},
     "The field 'noise' is not known here.": {"noise": "off"},
@@ -98,7 +119,9 @@ REFUSED = {
 
 
 def body(**changed: Any) -> bytes:
-    return json.dumps({name: value for name, value in {**GOOD, **changed}.items() if value is not None}).encode()
+    return json.dumps(
+        {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
+    ).encode()
 
 
 @pytest.mark.parametrize("words", REFUSED)

@@ -21,13 +21,19 @@ HASTY = replace(QUICK, patience=5.0)
 LATE = 5.1
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "127.0.0.1.example.org"])  # noqa: S104
+@pytest.mark.parametrize(
+    "host",
+    ["0.0.0.0", "::", "192.168.1.2", "example.org", "127.0.0.1.example.org"],  # noqa: S104
+)
 def test_a_public_address_needs_tls_or_a_word(host, tmp_path):
     assert not is_local(host)
     with pytest.raises(InvalidParameter, match="--insecure-public"):
         Endpoint(host=host)
     for more in ({"insecure_public": True}, {"certfile": tmp_path, "keyfile": tmp_path}):
-        assert Endpoint(host=host, allowed_hosts=("data.example.org",), **more).hosts == {host, "data.example.org"}
+        assert Endpoint(host=host, allowed_hosts=("data.example.org",), **more).hosts == {
+            host,
+            "data.example.org",
+        }
 
 
 def test_a_certificate_needs_its_key(tmp_path):
@@ -55,7 +61,9 @@ def test_a_server_that_waits_for_its_ledger_at_its_start_says_so(tmp_path, monke
             fcntl.flock(lock, fcntl.LOCK_UN)
 
         open_studies([policy], say=say)["people"].close()
-    assert heard[0].startswith(f"Waiting for the ledger of {policy}, which did not answer within 0.05 s")
+    assert heard[0].startswith(
+        f"Waiting for the ledger of {policy}, which did not answer within 0.05 s"
+    )
     monkeypatch.setattr("discreet.serve.server._QUIET", PATIENCE)
     heard.clear()
     open_studies([policy], say=heard.append)["people"].close()
@@ -65,10 +73,14 @@ def test_a_server_that_waits_for_its_ledger_at_its_start_says_so(tmp_path, monke
 def test_a_server_that_waits_for_its_tokens_at_its_start_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("discreet.serve.server._QUIET", 0.05)
     monkeypatch.setattr("discreet.serve.store._PATIENCE", 1.0)
-    monkeypatch.setattr("discreet.serve.operation.log.configure_log", lambda **_: None)  # of all tests of this process
+    # of all tests of this process
+    monkeypatch.setattr("discreet.serve.operation.log.configure_log", lambda **_: None)
     policy = written(tmp_path)
     new_token(policy, "ann", "0.5")
-    with closing(sqlite3.connect(tmp_path / "discreet.access", isolation_level=None)) as other, socket.socket() as free:
+    with (
+        closing(sqlite3.connect(tmp_path / "discreet.access", isolation_level=None)) as other,
+        socket.socket() as free,
+    ):
         other.execute("BEGIN EXCLUSIVE")
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in `serving.process`
         free.bind(("127.0.0.1", 0))
@@ -80,7 +92,9 @@ def test_a_server_that_waits_for_its_tokens_at_its_start_says_so(tmp_path, monke
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A server whose time the tests move on: whoever is cut was late by that, and not on a busy machine."""
+    """A server whose time the tests move on: whoever is cut was late by that, and not on a busy
+    machine.
+    """
     with (
         clock_of("server") as clock,
         served(tmp_path_factory.mktemp("limits"), limits=HASTY) as site,
@@ -117,12 +131,15 @@ def answered(connection: socket.socket) -> bool:
     return told.startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /plan HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "])
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /plan HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "]
+)
 def test_headers_that_do_not_come_are_not_waited_for(place, sent):
     _, address, clock = place
     with connected(address) as connection, connected(address) as later:
         connection.sendall(sent)
-        assert answered(later)  # connections are taken in their order, so the first one is there, too
+        # connections are taken in their order, so the first one is there, too
+        assert answered(later)
         clock.move(LATE)
         assert is_let_go(connection)
 
@@ -155,7 +172,9 @@ def test_a_request_in_time_is_answered_however_long_it_takes(place):
 
 def test_a_body_that_does_not_come_is_not_waited_for(place):
     site, address, clock = place
-    head = f"POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
+    head = (
+        f"POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {site.tokens['ann']}\r\n"
+    )
     head += "content-type: application/json\r\ncontent-length: 50\r\n\r\n{"
     with connected(address) as connection, connected(address) as later:
         connection.sendall(head.encode())

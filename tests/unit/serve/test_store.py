@@ -29,7 +29,9 @@ def test_a_full_disk_is_called_that(requests, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(requests, "_connect", full)
-        with pytest.raises(EngineFailed, match=r"discreet\.requests cannot grow: its disk is full; make room"):
+        with pytest.raises(
+            EngineFailed, match=r"discreet\.requests cannot grow: its disk is full; make room"
+        ):
             requests.claim("people", "ann:1", body=BODY, view={"words": "x" * 10_000})
     assert requests.claim("people", "ann:1", body=BODY, view={})
 
@@ -38,7 +40,10 @@ def test_a_file_that_another_process_holds_is_busy(requests, monkeypatch):
     monkeypatch.setattr(store, "_PATIENCE", 0.01)
     with closing(sqlite3.connect(requests.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(EngineFailed, match=r"discreet\.requests is busy: another process has held it for 0\.01 s"):
+        with pytest.raises(
+            EngineFailed,
+            match=r"discreet\.requests is busy: another process has held it for 0\.01 s",
+        ):
             requests.claim("people", "ann:1", body=BODY, view={})
     assert requests.claim("people", "ann:1", body=BODY, view={})
 
@@ -53,6 +58,10 @@ def test_a_file_that_cannot_be_written_is_called_that(requests, monkeypatch):
 
     monkeypatch.setattr(requests, "_connect", protected)
     with pytest.raises(
-        EngineFailed, match=r"discreet\.requests cannot be written: make the file, its folder and their disk writable"
+        EngineFailed,
+        match=(
+            r"discreet\.requests cannot be written: make the file, its folder and their disk"
+            r" writable"
+        ),
     ):
         requests.claim("people", "ann:1", body=BODY, view={})

@@ -1,4 +1,6 @@
-"""The one discovery of a study over HTTP: allowed or not, paid for once, of a share, free for everybody afterwards."""
+"""The one discovery of a study over HTTP: allowed or not, paid for once, of a share, free for
+everybody afterwards.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -20,12 +22,19 @@ TERMS = {
     "epsilon": 3,
 }
 ASKED = {"study": "people", "columns": ["job"], "epsilon": "1"}
-BY_JOB = {"study": "people", "sql": "SELECT job, count(*) AS n FROM people GROUP BY job", "epsilon": "0.1"}
+BY_JOB = {
+    "study": "people",
+    "sql": "SELECT job, count(*) AS n FROM people GROUP BY job",
+    "epsilon": "0.1",
+}
 
 
 @pytest.fixture
 def site():
-    with folder_in_memory() as folder, served(folder, limits=replace(QUICK, discovery=True), **TERMS) as study:
+    with (
+        folder_in_memory() as folder,
+        served(folder, limits=replace(QUICK, discovery=True), **TERMS) as study,
+    ):
         yield study
 
 
@@ -45,9 +54,10 @@ def test_a_plan_says_the_price_and_what_delta_means_and_spends_nothing(site):
     plan = site.client().post("/discover/plan", json=ASKED).json()
     assert fits(bodies.DiscoveryPlan, plan)
     assert (plan["cost"], plan["delta"], plan["asked_before"]) == ("1", "1/1000000000", False)
-    assert plan["meaning"] == (
-        "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a key is shown that only "
-        "this row has. Of n such keys, up to about n·δ are shown."
+    assert (
+        plan["meaning"]
+        == "For each row, the promise e^ε may fail with probability at most δ = 1e-09, as where a"
+        " key is shown that only this row has. Of n such keys, up to about n·δ are shown."
     )
     assert plan["half_from"] < plan["always_from"] < 200  # so both jobs of many are always told
     assert site.study.spent == 0
@@ -115,12 +125,16 @@ def test_what_fails_after_the_spend_says_nothing_and_is_done_for_free_later(site
     assert "astronaut" not in failure.text
     assert site.study.spent == 1
     assert site.client("bob").post("/discover/plan", json=ASKED).json()["cost"] == "0"
-    assert site.client("bob").post("/discover", json=ASKED).json()["keys"] == {"job": ["baker", "nurse"]}
+    assert site.client("bob").post("/discover", json=ASKED).json()["keys"] == {
+        "job": ["baker", "nurse"]
+    }
     assert site.study.ledger.spent("people", analyst="bob") == 0
 
 
 def test_a_discovery_of_another_process_is_known_at_once(site):
-    with discreet.Study(site.study.policy, ledger=site.folder / "people.ledger", name="people") as other:
+    with discreet.Study(
+        site.study.policy, ledger=site.folder / "people.ledger", name="people"
+    ) as other:
         other.discover("job", epsilon=1)
     assert site.client().post("/plan", json=BY_JOB).json()["cells"] == 2
 
@@ -133,4 +147,7 @@ def test_python_discovers_as_in_a_study_of_ones_own(site):
         assert repr(found) == "Discovered(2 keys of job · (ε, δ) = (1, 1e-09))"
         assert found["job"] == ("baker", "nurse")
         assert people.remaining == Fraction(4, 5)
-        assert people.by("job").ask(n=discreet.Count()).plan(epsilon="0.1").release()["job"] == ["baker", "nurse"]
+        assert people.by("job").ask(n=discreet.Count()).plan(epsilon="0.1").release()["job"] == [
+            "baker",
+            "nurse",
+        ]

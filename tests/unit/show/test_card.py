@@ -46,7 +46,10 @@ def test_a_card_says_what_the_policy_and_the_ledger_say(study, card):
     assert Fraction(accounting["spent"]) == study.spent == Fraction(1, 8)
     assert Fraction(accounting["left"]) == study.remaining
     assert accounting["at_entry"] == len(study.ledger.entries())
-    assert content["dp_flavor"]["columns"] == {"county": {"keys": 3}, "age": {"bounds": ["0", "120"]}}
+    assert content["dp_flavor"]["columns"] == {
+        "county": {"keys": 3},
+        "age": {"bounds": ["0", "120"]},
+    }
     assert "the number of units" in content["dp_flavor"]["unprotected_quantities"]
 
 
@@ -56,7 +59,9 @@ def test_each_statistic_has_the_loss_that_is_proved_for_it(study, card):
     assert rows["median"]["name"] == CHOICE
     mean = certify(study.sql("SELECT avg(age) FROM visits", epsilon=1))
     assert Fraction(rows["mean"]["proved_loss"]) == mean.loss
-    assert all(Fraction(row["proved_loss"]) <= Fraction(row["epsilon"]) == 1 for row in rows.values())
+    assert all(
+        Fraction(row["proved_loss"]) <= Fraction(row["epsilon"]) == 1 for row in rows.values()
+    )
     assert study.spent == Fraction(1, 8)
 
 
@@ -64,7 +69,13 @@ def test_json_yaml_and_page_are_the_same_card(card, tmp_path):
     assert json.loads(card.to_json()) == card.content
     assert yaml.safe_load(card.to_yaml()) == card.content
     page = card.to_html()
-    for text in ("Pure DP", "permute-and-flip", "0.125 of 1, 0.875 left", "change-one", "proved loss: at most ε"):
+    for text in (
+        "Pure DP",
+        "permute-and-flip",
+        "0.125 of 1, 0.875 left",
+        "change-one",
+        "proved loss: at most ε",
+    ):
         assert text in page
     rows = {name: text for _, rows in card.sections for name, text in rows}
     assert rows["age"] == "between 0 and 120"
@@ -77,11 +88,16 @@ def test_json_yaml_and_page_are_the_same_card(card, tmp_path):
 
 
 def test_odd_names_of_columns_survive_yaml(tmp_path):
-    names = {name: {"bounds": [0, 1]} for name in (*"-1", "null", "true", "no", "a: b", 'q"', "é\n", "\x7f\x85\u2028")}
+    names = {
+        name: {"bounds": [0, 1]}
+        for name in (*"-1", "null", "true", "no", "a: b", 'q"', "é\n", "\x7f\x85\u2028")
+    }
     data = {name: [0.5] * 10 for name in names}
     import pyarrow as pa
 
-    policy = Policy(source=pa.table(data), columns=names, epsilon=1, version="1", neighbors="add-remove")
+    policy = Policy(
+        source=pa.table(data), columns=names, epsilon=1, version="1", neighbors="add-remove"
+    )
     with Study(policy, ledger=tmp_path / "odd.ledger", name="odd") as study:
         card = study.card()
     assert yaml.safe_load(card.to_yaml()) == card.content
@@ -94,16 +110,26 @@ def private(study) -> list[str]:
     hashes = [getattr(entry, name) for entry in entries for name in ("hash", "nonce", "question")]
     version = study.ledger.keyed(study.engine.version())
     numbers = ["3000", "3,000", "1500", "1,500"]  # of rows and of units, in `shell.visits`
-    return [CANARY, "visits.parquet", str(study.policy.folder), version, *numbers, *filter(None, hashes)]
+    return [
+        CANARY,
+        "visits.parquet",
+        str(study.policy.folder),
+        version,
+        *numbers,
+        *filter(None, hashes),
+    ]
 
 
 def test_a_card_has_nothing_private(study, card):
-    answer = study.sql("SELECT county, count(*) FROM visits GROUP BY county", epsilon="1/8").release()
+    answer = study.sql(
+        "SELECT county, count(*) FROM visits GROUP BY county", epsilon="1/8"
+    ).release()
     texts = [card.to_json(), card.to_yaml(), card.to_html(), answer.card().to_json()]
     secrets = private(study)
     for text in texts:
         assert not [secret for secret in secrets if secret in text]
-    assert [secret for secret in secrets if secret in f"{CANARY} {study.policy.source}"]  # the control
+    # the control
+    assert [secret for secret in secrets if secret in f"{CANARY} {study.policy.source}"]
 
 
 def test_the_card_of_a_release_is_that_of_its_own_entry(study):
@@ -128,7 +154,9 @@ def test_a_public_number_and_a_report_have_cards_too(tmp_path):
         assert free.card().to_html()
         [mechanism] = free.card().content["implementation"]["mechanisms"]
         assert mechanism["name"] == PUBLIC
-        report = study.report({"a": "SELECT county, count(*) FROM people GROUP BY county"}, epsilon="0.1").release()
+        report = study.report(
+            {"a": "SELECT county, count(*) FROM people GROUP BY county"}, epsilon="0.1"
+        ).release()
         assert report["a"].card().content == report.card().content
         assert report.card().content["accounting"]["spent"] == "0.1"
         assert "discrete Laplace noise" in report.card().to_html()

@@ -20,7 +20,11 @@ PICTURES = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["PICTURES"]
 
 def options_of(name: str, folder: Path) -> dict:
     if name == "release":
-        return {"answer": answer_of([group(1, "county", ["a", "b"])], {"people": ("count(*)", numbers([5, 9], 2))})}
+        return {
+            "answer": answer_of(
+                [group(1, "county", ["a", "b"])], {"people": ("count(*)", numbers([5, 9], 2))}
+            )
+        }
     if name == "budget":
         ledger = Ledger.open(folder / "study.ledger", new=True)
         ledger.create("people", 1)
@@ -74,13 +78,17 @@ def test_a_chart_of_a_notebook_saves_itself_as_a_pdf(tmp_path):
 
 def test_a_spec_in_a_file_is_the_chart(tmp_path):
     chart = figures.make("attacker")
-    assert json.loads(figures.save(chart, tmp_path / "it.json").read_text(encoding="utf-8")) == chart.to_dict()
+    assert (
+        json.loads(figures.save(chart, tmp_path / "it.json").read_text(encoding="utf-8"))
+        == chart.to_dict()
+    )
 
 
 def test_a_page_needs_no_network_and_a_key_stays_data(tmp_path):
     odd = "</script><script>alert(1)</script>"
     chart = figures.make(
-        "release", answer=answer_of([group(1, odd, [odd])], {odd + "n": ("count(*)", numbers([1], 1))})
+        "release",
+        answer=answer_of([group(1, odd, [odd])], {odd + "n": ("count(*)", numbers([1], 1))}),
     )
     text = figures.save(chart, tmp_path / "it.html").read_text(encoding="utf-8")
     assert odd not in text
@@ -90,21 +98,33 @@ def test_a_page_needs_no_network_and_a_key_stays_data(tmp_path):
 
 
 def test_what_cannot_be_made_is_refused_with_a_sentence(tmp_path):
-    with pytest.raises(InvalidParameter, match=r"figure must be one of densities, slide, .*, got 'pie'"):
+    with pytest.raises(
+        InvalidParameter, match=r"figure must be one of densities, slide, .*, got 'pie'"
+    ):
         figures.make("pie")
-    with pytest.raises(InvalidParameter, match="figure slide takes only epsilon, sensitivity, law, width, got 'eps'"):
+    with pytest.raises(
+        InvalidParameter,
+        match="figure slide takes only epsilon, sensitivity, law, width, got 'eps'",
+    ):
         figures.make("slide", eps=1)
     with pytest.raises(InvalidParameter, match="figure release needs answer"):
         figures.make("release")
     for name in ("it.doc", "it", "it.jpeg"):
-        with pytest.raises(InvalidParameter, match=r"must end in \.png, \.svg, \.pdf, \.html or \.json, got"):
+        with pytest.raises(
+            InvalidParameter, match=r"must end in \.png, \.svg, \.pdf, \.html or \.json, got"
+        ):
             figures.save(figures.make("attacker"), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_altair_is_not_loaded_before_a_figure_is_made():
-    code = "import sys, discreet.show.figures; print([m for m in ('altair', 'vl_convert') if m in sys.modules])"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys, discreet.show.figures; print([m for m in ('altair', 'vl_convert') if m in"
+        " sys.modules])"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert process.stdout.strip() == "[]"
 
 
@@ -114,4 +134,6 @@ def test_the_pictures_of_the_documentation_are_what_the_figures_draw(name):
     figure, options = PICTURES[name]
     words = re.findall(r"<text[^>]*>([^<]*)", figures.svg(figures.make(figure, **options)))
     drawn = (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
-    assert re.findall(r"<text[^>]*>([^<]*)", drawn) == words, "make them again: python tools/pictures.py"
+    assert re.findall(r"<text[^>]*>([^<]*)", drawn) == words, (
+        "make them again: python tools/pictures.py"
+    )

@@ -1,4 +1,6 @@
-"""What a notebook shows: tables in which every text is escaped, and no color but the notebook's own."""
+"""What a notebook shows: tables in which every text is escaped, and no color but the notebook's
+own.
+"""
 
 import math
 import re
@@ -29,7 +31,11 @@ class Cells(HTMLParser):
 
     @property
     def open_tags(self) -> list[str]:
-        return [tag for tag in set(self.tags) if self.tags.count(tag) != self.tags.count(f"/{tag}") and tag[0] != "/"]
+        return [
+            tag
+            for tag in set(self.tags)
+            if self.tags.count(tag) != self.tags.count(f"/{tag}") and tag[0] != "/"
+        ]
 
     def handle_starttag(self, tag, _attrs):
         self.tags.append(tag)
@@ -47,26 +53,38 @@ class Cells(HTMLParser):
 
 
 def test_an_answer_is_a_table_and_a_key_is_escaped():
-    answer = answer_of([group(1, ODD, [ODD, "b"])], {"<i>": ("count(*)", numbers([41207, -3], 120))})
+    answer = answer_of(
+        [group(1, ODD, [ODD, "b"])], {"<i>": ("count(*)", numbers([41207, -3], 120))}
+    )
     cells = Cells(answer._repr_html_())
     assert cells.rows == [[ODD, "<i>"], [ODD, "41,207 ± 120"], ["b", "-3 ± 120"]]
     assert set(cells.tags) <= {
-        mark + tag for tag in ("div", "table", "thead", "tbody", "tr", "th", "td") for mark in ("", "/")
+        mark + tag
+        for tag in ("div", "table", "thead", "tbody", "tr", "th", "td")
+        for mark in ("", "/")
     }
     assert "ε 0.2 spent, 0.8 left" in answer._repr_html_()
 
 
 def test_a_long_answer_shows_its_beginning_and_its_end():
     keys = [f"k{number}" for number in range(3143)]
-    text = answer_of([group(1, "k", keys)], {"n": ("count(*)", numbers(list(range(3143)), 1))})._repr_html_()
+    text = answer_of(
+        [group(1, "k", keys)], {"n": ("count(*)", numbers(list(range(3143)), 1))}
+    )._repr_html_()
     rows = Cells(text).rows
     assert [row[0] for row in rows[1:]] == [*keys[:10], "…", *keys[-10:]]
     assert "3,143 rows" in text
 
 
 def test_missing_and_endless_numbers_do_not_fail():
-    ends = {"value": [3.5, None, -2.0], "low": [1.0, None, -math.inf], "high": [6.0, None, math.inf]}
-    rows = Cells(answer_of([group(1, "k", list("abc"))], {"x": ("mean(x)", ends)})._repr_html_()).rows
+    ends = {
+        "value": [3.5, None, -2.0],
+        "low": [1.0, None, -math.inf],
+        "high": [6.0, None, math.inf],
+    }
+    rows = Cells(
+        answer_of([group(1, "k", list("abc"))], {"x": ("mean(x)", ends)})._repr_html_()
+    ).rows
     assert rows[1:] == [["a", "3.5 ± 2.5"], ["b", ""], ["c", "-2 (-inf to inf)"]]
 
 
@@ -119,7 +137,12 @@ def test_a_report_shows_its_plan_and_its_tables(tmp_path):
     plan = plan_in(tmp_path)
     text = plan._repr_html_()
     assert Cells(text).rows == plan.table
-    for said in (plan.summary, "measured: county × ", plan.agreement, "Nothing was read, nothing is spent."):
+    for said in (
+        plan.summary,
+        "measured: county × ",
+        plan.agreement,
+        "Nothing was read, nothing is spent.",
+    ):
         assert said in text
     report = plan.release()
     text = report._repr_html_()
@@ -127,5 +150,11 @@ def test_a_report_shows_its_plan_and_its_tables(tmp_path):
     shown = [row for answer in answers[:2] for row in (answer.columns, *answer.cells)]
     assert Cells(text).rows[: len(shown)] == shown
     assert MARKUP not in text
-    for said in ("People &amp; &lt;more&gt;", "by_county", "both", "27 rows", "ε 1 spent, 2 left · add-remove"):
+    for said in (
+        "People &amp; &lt;more&gt;",
+        "by_county",
+        "both",
+        "27 rows",
+        "ε 1 spent, 2 left · add-remove",
+    ):
         assert said in text

@@ -1,7 +1,9 @@
-"""Attacks: each breaks its naive twin, fails against discreet, and (TRUST 35) calls a broken mechanism broken.
+"""Attacks: each breaks its naive twin, fails against discreet, and (TRUST 35) calls a broken
+mechanism broken.
 
-Rates are held against e^ε/(1+e^ε) by Chernoff's bound at 10⁻⁹ each; with some 16 such comparisons the file's
-false-alarm rate is below 2·10⁻⁸. With 20,000 trials a rate 0.03 too high is caught with a probability above 0.98.
+Rates are held against e^ε/(1+e^ε) by Chernoff's bound at 10⁻⁹ each; with some 16 such comparisons
+the file's false-alarm rate is below 2·10⁻⁸. With 20,000 trials a rate 0.03 too high is caught with
+a probability above 0.98.
 """
 
 import json
@@ -27,7 +29,9 @@ BY_MECHANISM = [
 ]
 
 
-@pytest.mark.parametrize("attack", [*BY_MECHANISM, attacks.reconstruction], ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize(
+    "attack", [*BY_MECHANISM, attacks.reconstruction], ids=lambda attack: attack.__name__
+)
 def test_an_attack_breaks_the_naive_twin_and_not_discreet(attack):
     result = attack()
     assert result.works
@@ -49,7 +53,12 @@ def test_under_add_remove_a_value_is_guessed_more_often_than_presence_and_within
     for epsilon in ("0.5", 1):
         result, limits = attacks.value_record(epsilon=epsilon), attacks.bounds(epsilon)
         known = 1 - math.exp(-float(epsilon)) / 2
-        assert limits["add-remove, presence"] == limits["change-one"] < known < limits["add-remove, value"]
+        assert (
+            limits["add-remove, presence"]
+            == limits["change-one"]
+            < known
+            < limits["add-remove, value"]
+        )
         assert result.allowed == limits["add-remove, value"]
         assert result.discreet <= chance_limit(known, result.trials)
         assert 1 - result.discreet <= chance_limit(1 - known, result.trials)
@@ -137,7 +146,9 @@ def test_control_a_fault_of_the_ledger_is_called_broken_whatever_the_rate():
 
 def test_an_attack_that_does_not_even_break_its_twin_shows_nothing():
     assert (
-        attacks.Attack(name="a", what="b", epsilon=1, trials=1000, naive=0.5, discreet=0.5, allowed=0.73).verdict
+        attacks.Attack(
+            name="a", what="b", epsilon=1, trials=1000, naive=0.5, discreet=0.5, allowed=0.73
+        ).verdict
         == "void"
     )
 
@@ -173,9 +184,18 @@ def test_success_grows_with_epsilon_from_a_coin_to_certainty():
 
 def test_the_table_has_a_line_and_a_sentence_for_each_attack(monkeypatch):
     result = [
-        attacks.Attack(name="one", what="does this", epsilon=1, trials=10, naive=1, discreet=0, allowed=0),
         attacks.Attack(
-            name="two", what="does that", epsilon=1, trials=10, naive=1, discreet=1, allowed=0, faults=("a fault",)
+            name="one", what="does this", epsilon=1, trials=10, naive=1, discreet=0, allowed=0
+        ),
+        attacks.Attack(
+            name="two",
+            what="does that",
+            epsilon=1,
+            trials=10,
+            naive=1,
+            discreet=1,
+            allowed=0,
+            faults=("a fault",),
         ),
     ]
     monkeypatch.setattr(attacks, "every", lambda _: iter(result))
@@ -186,7 +206,10 @@ def test_the_table_has_a_line_and_a_sentence_for_each_attack(monkeypatch):
     assert "under change-one, for any fact about one person: e^ε/(1+e^ε) = 62.2 %" in text
     assert "under add-remove, for whether a person is in the data: e^ε/(1+e^ε) = 62.2 %" in text
     assert "under add-remove, for a fact about a person's value: e^2ε/(1+e^2ε) = 73.1 %" in text
-    assert all(words in text for words in ("one", "does this", "held", "two", "does that", "broken", "a fault"))
+    assert all(
+        words in text
+        for words in ("one", "does this", "held", "two", "does that", "broken", "a fault")
+    )
     shown = []
     assert not attacks.run(shown.append, as_json=True)
     listed = json.loads(shown[0])
@@ -202,7 +225,9 @@ def test_every_attack_is_in_the_table_at_the_epsilon_that_is_asked_for(monkeypat
 
         def tried(*, epsilon, **chosen):
             given[name] = chosen
-            return attack(epsilon=epsilon, **{"rounds" if name == "reconstruction" else "trials": 2})
+            return attack(
+                epsilon=epsilon, **{"rounds" if name == "reconstruction" else "trials": 2}
+            )
 
         return tried
 
@@ -220,5 +245,7 @@ def test_every_attack_is_in_the_table_at_the_epsilon_that_is_asked_for(monkeypat
 
 @pytest.mark.parametrize("epsilon", ["0.009", "3.1", "1000"])
 def test_an_epsilon_at_which_naive_code_is_not_seen_to_break_is_refused(epsilon):
-    with pytest.raises(InvalidParameter, match=r"epsilon must lie between 0\.01 and 3 for attacks, got"):
+    with pytest.raises(
+        InvalidParameter, match=r"epsilon must lie between 0\.01 and 3 for attacks, got"
+    ):
         attacks.run(print, epsilon=epsilon)

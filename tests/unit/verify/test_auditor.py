@@ -1,6 +1,7 @@
 """What an audit looks at: every kind of output, both directions, many or one at a time.
 
-Audits have a false-alarm rate of 10⁻⁹ each. Those of mechanisms that are private here number about ten.
+Audits have a false-alarm rate of 10⁻⁹ each. Those of mechanisms that are private here number about
+ten.
 """
 
 import math
@@ -89,7 +90,9 @@ def test_a_nan_in_one_of_thousand_outputs_is_looked_at():
 
 
 def test_of_many_coordinates_those_that_tell_are_found():
-    """One unit moves two of sixty counts by one each: at scale 1 they lose 2 together, and each alone 1."""
+    """One unit moves two of sixty counts by one each: at scale 1 they lose 2 together, and each
+    alone 1.
+    """
 
     def histogram(x, size):
         counts = np.zeros(60, np.int64)
@@ -102,14 +105,25 @@ def test_of_many_coordinates_those_that_tell_are_found():
 
 
 def test_an_error_rate_makes_the_bound_smaller():
-    bounds = [audit(noisy, 0, 1, epsilon=1, draws=50_000, error_rate=rate).bound for rate in ("0.01", "1e-100")]
+    bounds = [
+        audit(noisy, 0, 1, epsilon=1, draws=50_000, error_rate=rate).bound
+        for rate in ("0.01", "1e-100")
+    ]
     assert bounds[0] > bounds[1] + 0.05
 
 
 def test_a_result_is_plain_data():
     result = audit(noisy, 0, 1, epsilon="1/2", draws=1_000)
     assert result.to_dict()["epsilon"] == "1/2"
-    assert set(result.to_dict()) >= {"epsilon", "bound", "draws", "event", "shares", "error_rate", "verdict"}
+    assert set(result.to_dict()) >= {
+        "epsilon",
+        "bound",
+        "draws",
+        "event",
+        "shares",
+        "error_rate",
+        "verdict",
+    }
     assert result.epsilon == Fraction(1, 2)
 
 

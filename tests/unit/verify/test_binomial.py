@@ -9,7 +9,16 @@ from scipy.stats import beta
 
 from discreet.verify import binomial
 
-CASES = [(0, 10), (1, 10), (5, 10), (10, 10), (3, 20_000), (14_000, 20_000), (731_058, 10**6), (12, 10**7)]
+CASES = [
+    (0, 10),
+    (1, 10),
+    (5, 10),
+    (10, 10),
+    (3, 20_000),
+    (14_000, 20_000),
+    (731_058, 10**6),
+    (12, 10**7),
+]
 
 
 @pytest.mark.parametrize(("successes", "trials"), CASES)
@@ -17,7 +26,9 @@ CASES = [(0, 10), (1, 10), (5, 10), (10, 10), (3, 20_000), (14_000, 20_000), (73
 def test_the_bounds_are_clopper_and_pearsons_and_err_to_the_safe_side(successes, trials, doubt):
     low = beta.ppf(doubt, successes, trials - successes + 1) if successes else 0.0
     high = beta.isf(doubt, successes + 1, trials - successes) if successes < trials else 1.0
-    assert low * (1 - 1e-6) - 1e-300 <= binomial.lower(successes, trials, doubt) <= low * (1 + 1e-12)
+    assert (
+        low * (1 - 1e-6) - 1e-300 <= binomial.lower(successes, trials, doubt) <= low * (1 + 1e-12)
+    )
     assert high - 1e-12 <= binomial.upper(successes, trials, doubt) <= high + 1e-8
 
 

@@ -1,4 +1,6 @@
-"""Certificates hold for what is released, speak of the noise that is drawn, and no changed file passes."""
+"""Certificates hold for what is released, speak of the noise that is drawn, and no changed file
+passes.
+"""
 
 import json
 from fractions import Fraction
@@ -31,7 +33,8 @@ ARRAYS = {
     "cdf": BOUNDED,
 }
 ASKED = (
-    "count(*), sum(pay), avg(age), avg(well), stddev(pay), median(age), quantile(pay, [0.25, 0.9]), min(age), max(pay)"
+    "count(*), sum(pay), avg(age), avg(well), stddev(pay), median(age), quantile(pay, [0.25, 0.9]),"
+    " min(age), max(pay)"
 )
 POLICIES = [
     {},
@@ -63,13 +66,20 @@ def test_a_certificate_speaks_of_the_noise_that_is_drawn(policy, clauses):
     plan = plan_of(policy, clauses)
     drawn = [event.public for _, _, events in replayed(plan, plan.study).events for event in events]
     parts = certify(plan).parts
-    noise = [(scale, step) for part in parts for scale, step in zip(part.scales, part.steps, strict=True)]
+    noise = [
+        (scale, step) for part in parts for scale, step in zip(part.scales, part.steps, strict=True)
+    ]
     assert [(scale, step) for kind, scale, step, *_ in drawn if kind == "noise"] == noise
-    assert sum(kind == "choice" for kind, *_ in drawn) == plan.cells * sum(part.law == "choice" for part in parts)
+    assert sum(kind == "choice" for kind, *_ in drawn) == plan.cells * sum(
+        part.law == "choice" for part in parts
+    )
     units = {unit for kind, unit, *_ in drawn if kind == "choice"}
     for part in parts:
         if part.law == "choice":  # the exponents are whole multiples of the unit
-            assert any(all((part.facts[rate] / unit).denominator == 1 for rate in ("over", "under")) for unit in units)
+            assert any(
+                all((part.facts[rate] / unit).denominator == 1 for rate in ("over", "under"))
+                for unit in units
+            )
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -80,17 +90,22 @@ def test_a_statistic_of_an_array_is_proved_by_the_noise_that_it_draws(statistic,
     column = np.zeros(50, np.int64 if whole else np.float64)
     named = {name: value for name, value in given.items() if name != "q"}
     more = (given["q"],) if "q" in given else ()
-    call = lambda: getattr(discreet, statistic)(column, *more, **named, epsilon="1/3", neighbors=neighbors)  # noqa: E731
+    call = lambda: getattr(discreet, statistic)(  # noqa: E731
+        column, *more, **named, epsilon="1/3", neighbors=neighbors
+    )
     record = recorded(call)
     certificate = certify(statistic, **given, whole=whole, epsilon="1/3", neighbors=neighbors)
     assert certificate.holds
-    assert 0 <= certificate.slack < Fraction(1, 10**5)  # of a joint variance, where four does not divide the width
+    # of a joint variance, where four does not divide the width
+    assert 0 <= certificate.slack < Fraction(1, 10**5)
     scales = [scale for part in certificate.parts for scale in part.scales]
     drawn = []
     for kind, scale, *_ in record.public():
         drawn += [] if kind == "choice" else [scale] if kind == "even" else list(scale)
     assert drawn == scales
-    assert sum(kind == "choice" for kind, *_ in record.public()) == sum(p.law == "choice" for p in certificate.parts)
+    assert sum(kind == "choice" for kind, *_ in record.public()) == sum(
+        p.law == "choice" for p in certificate.parts
+    )
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -108,27 +123,44 @@ def test_a_release_is_certified_with_the_parameters_of_its_call_and_no_others():
     assert certificate.holds
     assert certificate.epsilon == Fraction(1, 10)
     assert [part.law for part in certificate.parts] == ["lone"]
-    dropped = certify(discreet.mean([1.0, None, 3.0], bounds=(0, 10), epsilon=1), bounds=(0, 10), n=3)
+    dropped = certify(
+        discreet.mean([1.0, None, 3.0], bounds=(0, 10), epsilon=1), bounds=(0, 10), n=3
+    )
     assert dropped.holds
     assert [part.law for part in dropped.parts] == ["centred"]
     right = {"bounds": (0, 10), "n": 3, "missing": 5}
-    for wrong in ({**right, "n": 4}, {**right, "bounds": (0, 9)}, {**right, "missing": None}, {**right, "missing": 6}):
+    for wrong in (
+        {**right, "n": 4},
+        {**right, "bounds": (0, 9)},
+        {**right, "missing": None},
+        {**right, "missing": 6},
+    ):
         with pytest.raises(InvalidParameter, match="not those of the release"):
             certify(release, **wrong)
     with pytest.raises(InvalidParameter, match="n must be given"):
         certify(release, bounds=(0, 10))
-    assert certify(discreet.median([1, 2], bounds=(0, 9), epsilon=1, neighbors="add-remove"), bounds=(0, 9)).holds
+    assert certify(
+        discreet.median([1, 2], bounds=(0, 9), epsilon=1, neighbors="add-remove"), bounds=(0, 9)
+    ).holds
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_algorithm_one_is_proved_for_the_declared_sensitivity(whole):
-    certificate = certify("laplace_mechanism", sensitivity="0.3", epsilon="0.1", changes=7, whole=whole)
+    certificate = certify(
+        "laplace_mechanism", sensitivity="0.3", epsilon="0.1", changes=7, whole=whole
+    )
     assert certificate.loss == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [("mode", {}), ("mean", {}), ("mean", {"bounds": (0, 1), "seed": 1}), ("count", {"epsilon": 0}), (3, {})],
+    [
+        ("mode", {}),
+        ("mean", {}),
+        ("mean", {"bounds": (0, 1), "seed": 1}),
+        ("count", {"epsilon": 0}),
+        (3, {}),
+    ],
 )
 def test_what_cannot_be_certified_is_refused(wrong):
     with pytest.raises(InvalidParameter):
@@ -182,7 +214,11 @@ def test_control_a_design_for_public_sizes_is_refused_where_they_are_private(cla
 
 @pytest.fixture
 def saved(tmp_path):
-    plan = plan_of({"unit": "who", "max_rows": 2}, " GROUP BY place", asked="count(*), avg(pay), sum(age), max(age)")
+    plan = plan_of(
+        {"unit": "who", "max_rows": 2},
+        " GROUP BY place",
+        asked="count(*), avg(pay), sum(age), max(age)",
+    )
     path = tmp_path / "a.certificate.json"
     certify(plan).save(path)
     return path

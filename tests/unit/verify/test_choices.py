@@ -1,4 +1,6 @@
-"""Choices as their sampler sees them: true ones keep their certificate however often it is made, others lose it."""
+"""Choices as their sampler sees them: true ones keep their certificate however often it is made,
+others lose it.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -49,9 +51,16 @@ def test_true_costs_are_those_of_the_law(neighbors, cells, share):
 @pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
 @pytest.mark.parametrize("cells", [1, 3])
 def test_some_unit_moves_the_costs_by_all_that_the_law_allows(neighbors, cells):
-    less = mock.patch.object(Part, "loss", property(lambda self: self._choice() * Fraction(999, 1000)))
+    less = mock.patch.object(
+        Part, "loss", property(lambda self: self._choice() * Fraction(999, 1000))
+    )
     of = part(neighbors, cells)
-    with less, pytest.raises(InvalidParameter, match="a unit moves the costs of median by more than their law allows"):
+    with (
+        less,
+        pytest.raises(
+            InvalidParameter, match="a unit moves the costs of median by more than their law allows"
+        ),
+    ):
         required(release, of)
 
 
@@ -82,7 +91,10 @@ def test_costs_that_differ_for_many_records_only_are_noticed(many):
 
     def wrong(groups, *given):
         runs, firsts = real(groups, *given)
-        return replace(runs, exponents=runs.exponents * (2 if groups.counts.sum() > many else 1)), firsts
+        return (
+            replace(runs, exponents=runs.exponents * (2 if groups.counts.sum() > many else 1)),
+            firsts,
+        )
 
     with (
         mock.patch.object(mechanism, "_cost_runs", wrong),
@@ -97,7 +109,9 @@ def test_numbers_that_depend_on_rows_beside_the_choices_are_noticed():
         exact.map(lambda measures: rows.append(int(sum(counts.sum() for counts in measures[0]))))
         return {"median": [*release(exact)["median"], rows]}
 
-    with pytest.raises(InvalidParameter, match="median must show the same numbers for the same choices"):
+    with pytest.raises(
+        InvalidParameter, match="median must show the same numbers for the same choices"
+    ):
         required(wrong, part())
 
 
@@ -108,20 +122,26 @@ def test_points_that_depend_on_rows_are_noticed():
         bits = exact.map(lambda measures: int(measures[0][0].sum()) % 2 + 1).reveal()
         return release(exact, points=[Points(bits=bits, lower=0)])
 
-    with pytest.raises(InvalidParameter, match=r"must choose the same on all tables|must not depend on rows"):
+    with pytest.raises(
+        InvalidParameter, match=r"must choose the same on all tables|must not depend on rows"
+    ):
         required(wrong, part())
 
 
 def test_a_choice_outside_of_the_sampler_is_none():
     with (
-        mock.patch.object(mechanism, "choose", lambda runs, _unit: np.zeros(len(runs.rows), np.int64)),
+        mock.patch.object(
+            mechanism, "choose", lambda runs, _unit: np.zeros(len(runs.rows), np.int64)
+        ),
         pytest.raises(InvalidParameter, match="must be one exact choice in every group"),
     ):
         certify("median", bounds=(0, 9), epsilon=1)
 
 
 def test_a_certificate_does_not_depend_on_draws():
-    """Points follow from brackets, which are replies and not drawn: no chance is left that a certificate is lost."""
+    """Points follow from brackets, which are replies and not drawn: no chance is left that a
+    certificate is lost.
+    """
     first = certify("median", bounds=(0, 2**9), epsilon=1, neighbors="add-remove")
     for _ in range(20):
         assert certify("median", bounds=(0, 2**9), epsilon=1, neighbors="add-remove") == first

@@ -1,4 +1,6 @@
-"""Certificates of joint questions and reports: what their families lose, said apart from the code that releases."""
+"""Certificates of joint questions and reports: what their families lose, said apart from the code
+that releases.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -20,18 +22,28 @@ FULL = {"columns": {"age": {"missing": 0}, "pay": {"missing": 0}}}
 CASES = [
     ("add-remove", {}, "count(*), avg(age)", "GROUP BY place", "families"),
     ("add-remove", FULL, "avg(age), avg(pay)", "", "families"),
-    ("change-one", {}, "count(*), count(well), avg(age), avg(pay), stddev(age)", "GROUP BY place, level", "families"),
+    (
+        "change-one",
+        {},
+        "count(*), count(well), avg(age), avg(pay), stddev(age)",
+        "GROUP BY place, level",
+        "families",
+    ),
     ("change-one", FULL, "count(*), avg(age), stddev(pay)", "WHERE well", "columns"),
 ]
 
 
 def plan_of(neighbors, columns, asked, clauses, **more):
-    return study_of(ROWS, Paper(), neighbors=neighbors, **columns, **more).sql(select(asked, clauses), epsilon=1)
+    return study_of(ROWS, Paper(), neighbors=neighbors, **columns, **more).sql(
+        select(asked, clauses), epsilon=1
+    )
 
 
 @pytest.mark.parametrize(("neighbors", "columns", "asked", "clauses", "law"), CASES)
 @pytest.mark.parametrize("unit", [{}, {"unit": "who", "max_rows": 3}])
-def test_a_joint_question_loses_nearly_all_of_epsilon_and_not_more(neighbors, columns, asked, clauses, law, unit):
+def test_a_joint_question_loses_nearly_all_of_epsilon_and_not_more(
+    neighbors, columns, asked, clauses, law, unit
+):
     [part] = parts_of_plan(plan_of(neighbors, columns, asked, clauses, **unit))
     assert part.law == law
     assert Fraction(9, 10) < part.loss <= part.epsilon == 1
@@ -67,15 +79,26 @@ def test_totals_that_a_row_moves_further_than_a_unit_are_refused():
         first, *others = real(self, integers, terms)
         return [[2 * total for total in first], *others]
 
-    with mock.patch.object(JointDesign, "totals", doubled), pytest.raises(InvalidParameter, match="moves the totals"):
+    with (
+        mock.patch.object(JointDesign, "totals", doubled),
+        pytest.raises(InvalidParameter, match="moves the totals"),
+    ):
         parts_of_plan(plan)
 
 
 def test_of_many_columns_any_total_that_a_row_moves_further_is_seen():
-    """The rows that are tried are not only those in which the first columns are at their lower bounds."""
-    asked = "count(*), avg(age), avg(pay), avg(age + pay), avg(age - pay), avg(2 * age), avg(2 * pay)"
+    """The rows that are tried are not only those in which the first columns are at their lower
+    bounds.
+    """
+    asked = (
+        "count(*), avg(age), avg(pay), avg(age + pay), avg(age - pay), avg(2 * age), avg(2 * pay)"
+    )
     plan = plan_of("add-remove", FULL, asked, "GROUP BY place")
-    design, terms = next((share.design, share.terms) for share in plan.shares if isinstance(share.design, JointDesign))
+    design, terms = next(
+        (share.design, share.terms)
+        for share in plan.shares
+        if isinstance(share.design, JointDesign)
+    )
     real = JointDesign.totals
     for index in range(0, len(design.units(terms)), 5):
 
@@ -83,26 +106,57 @@ def test_of_many_columns_any_total_that_a_row_moves_further_is_seen():
             totals = list(real(self, integers, terms))
             return [*totals[:index], [3 * total for total in totals[index]], *totals[index + 1 :]]
 
-        with mock.patch.object(JointDesign, "totals", tripled), pytest.raises(InvalidParameter, match="moves the tot"):
+        with (
+            mock.patch.object(JointDesign, "totals", tripled),
+            pytest.raises(InvalidParameter, match="moves the tot"),
+        ):
             parts_of_plan(plan)
 
 
 def test_the_loss_of_families_is_that_of_the_worst_cell_of_each():
     """Two families of cells with units 4, 4, 1 and 1, 1: each at its largest unit over scale."""
-    facts = {"0.0": Fraction(4), "0.1": Fraction(4), "0.2": Fraction(1), "1.0": Fraction(1), "1.1": Fraction(1)}
+    facts = {
+        "0.0": Fraction(4),
+        "0.1": Fraction(4),
+        "0.2": Fraction(1),
+        "1.0": Fraction(1),
+        "1.1": Fraction(1),
+    }
     scales = tuple(map(Fraction, (10, 8, 3, 5, 4)))
-    about = {"statistic": "x", "law": "families", "epsilon": Fraction(1), "facts": facts, "scales": scales}
+    about = {
+        "statistic": "x",
+        "law": "families",
+        "epsilon": Fraction(1),
+        "facts": facts,
+        "scales": scales,
+    }
     part = Part(**about, steps=(Fraction(1),) * 5, neighbors="add-remove", cells=3)
     assert part.loss == Fraction(4, 8) + Fraction(1, 4)
     assert replace(part, neighbors="change-one", rows=2).loss == 4 * part.loss
 
 
 def test_the_loss_of_columns_is_that_of_a_row_that_comes_or_takes_another_s_place():
-    facts = {"0.width": Fraction(6), "0.squares": Fraction(0), "1.width": Fraction(2), "1.squares": Fraction(0)}
-    about = {"statistic": "x", "law": "columns", "epsilon": Fraction(1), "facts": facts, "neighbors": "change-one"}
+    facts = {
+        "0.width": Fraction(6),
+        "0.squares": Fraction(0),
+        "1.width": Fraction(2),
+        "1.squares": Fraction(0),
+    }
+    about = {
+        "statistic": "x",
+        "law": "columns",
+        "epsilon": Fraction(1),
+        "facts": facts,
+        "neighbors": "change-one",
+    }
     part = Part(**about, scales=tuple(map(Fraction, (24, 8, 4))), steps=(Fraction(1),) * 3)
-    assert part.loss == max(Fraction(12, 24) + Fraction(4, 8), Fraction(6, 24) + Fraction(2, 8) + Fraction(1, 4))
-    assert replace(part, scales=tuple(map(Fraction, (24, 8, 1)))).loss == Fraction(6, 24) + Fraction(2, 8) + 1
+    assert part.loss == max(
+        Fraction(12, 24) + Fraction(4, 8), Fraction(6, 24) + Fraction(2, 8) + Fraction(1, 4)
+    )
+    assert (
+        replace(part, scales=tuple(map(Fraction, (24, 8, 1)))).loss
+        == Fraction(6, 24) + Fraction(2, 8) + 1
+    )
 
 
 TABLES = {
@@ -156,7 +210,10 @@ def test_a_set_in_which_a_row_counts_twice_is_refused():
             else real(self, levels, found)
         )
 
-    with mock.patch.object(ReportDesign, "_columns", doubled), pytest.raises(InvalidParameter, match="moves the cells"):
+    with (
+        mock.patch.object(ReportDesign, "_columns", doubled),
+        pytest.raises(InvalidParameter, match="moves the cells"),
+    ):
         certify(plan)
 
 

@@ -18,7 +18,11 @@ VECTORS = {
     "lone": lambda x, lower, _upper: (x - lower,),
     "pair": lambda x, lower, upper: (x - lower, upper - x),
     "joint": lambda x, lower, upper: (x - lower, (x - lower) * (upper - x)),
-    "bernstein": lambda x, lower, upper: ((upper - x) ** 2, 2 * (x - lower) * (upper - x), (x - lower) ** 2),
+    "bernstein": lambda x, lower, upper: (
+        (upper - x) ** 2,
+        2 * (x - lower) * (upper - x),
+        (x - lower) ** 2,
+    ),
     "centred": lambda x, lower, upper: (2 * x - lower - upper, 1),
     "squares": lambda x, lower, upper: (
         2 * x - lower - upper,
@@ -26,7 +30,11 @@ VECTORS = {
         1,
     ),
 }
-SCALES = {1: [(Fraction(7, 3),)], 2: [(3, 3), (2, 7)], 3: [(5, 5, 5), (4, 9, 6), (9, 2, 9), (2, 30, 1)]}
+SCALES = {
+    1: [(Fraction(7, 3),)],
+    2: [(3, 3), (2, 7)],
+    3: [(5, 5, 5), (4, 9, 6), (9, 2, 9), (2, 30, 1)],
+}
 
 
 def part_of(law, neighbors, scales, *, lower=0, upper=4, rows=1, cells=1, steps=None):
@@ -48,7 +56,9 @@ def part_of(law, neighbors, scales, *, lower=0, upper=4, rows=1, cells=1, steps=
 def contents(law, lower, upper, rows, cells):
     """All totals that one unit can have: for every group, for every coordinate."""
     vector = VECTORS[law]
-    each = [(group, vector(x, lower, upper)) for group in range(cells) for x in range(lower, upper + 1)]
+    each = [
+        (group, vector(x, lower, upper)) for group in range(cells) for x in range(lower, upper + 1)
+    ]
     always = law in ("lone", "joint")
     width = len(each[0][1])
     for count in range(1 if always else 0, rows + 1):
@@ -93,7 +103,9 @@ CASES = [
 
 @pytest.mark.parametrize("law", VECTORS)
 def test_a_law_is_the_largest_loss_of_all_units(law):
-    for _, neighbors, scales, (lower, upper), rows, cells in (case for case in CASES if case[0] == law):
+    for _, neighbors, scales, (lower, upper), rows, cells in (
+        case for case in CASES if case[0] == law
+    ):
         if rows * cells * (upper - lower) > 8:
             continue
         part = part_of(law, neighbors, scales, lower=lower, upper=upper, rows=rows, cells=cells)
@@ -115,7 +127,12 @@ def test_rounding_to_a_step_is_paid_for(law, neighbors):
 
 
 def test_a_row_in_a_tree_is_in_one_node_of_each_level():
-    tree = {"statistic": "cdf", "law": "tree", "epsilon": Fraction(1), "facts": {"height": Fraction(3)}}
+    tree = {
+        "statistic": "cdf",
+        "law": "tree",
+        "epsilon": Fraction(1),
+        "facts": {"height": Fraction(3)},
+    }
     for neighbors, moved in (("change-one", 6), ("add-remove", 3)):
         part = Part(**tree, neighbors=neighbors, scales=(Fraction(moved),), steps=(Fraction(1),))
         assert part.loss == 1
@@ -147,12 +164,17 @@ def test_a_choice_costs_the_range_of_the_moves_of_its_gaps(neighbors, share, ove
         for index in range(4):
             if counts[index]:
                 fewer = [count - (cell == index) for cell, count in enumerate(counts)]
-                others += [[count + (cell == to) for cell, count in enumerate(fewer)] for to in range(4)]
+                others += [
+                    [count + (cell == to) for cell, count in enumerate(fewer)] for to in range(4)
+                ]
                 if neighbors == "add-remove":
                     others = [*others[:-4], fewer]
         for other, offset in product(others, (0, -1, Fraction(3, 2))):
             moves = [
-                a - b for a, b in zip(*(gaps(c, share, offset, over, under) for c in (counts, other)), strict=True)
+                a - b
+                for a, b in zip(
+                    *(gaps(c, share, offset, over, under) for c in (counts, other)), strict=True
+                )
             ]
             losses.append(max(moves) - min(moves))
     assert max(losses) <= part.loss
@@ -165,7 +187,11 @@ def test_the_ball_of_the_log_ratio_agrees_with_the_loss():
             part = part_of(law, neighbors, scales, lower=lower, upper=upper, rows=rows, cells=cells)
             assert part.log_ratio.overlaps(ball(part.loss))
         coin = Part(
-            statistic="r", law="coin", neighbors="change-one", epsilon=Fraction(1), facts={"exponent": Fraction(1)}
+            statistic="r",
+            law="coin",
+            neighbors="change-one",
+            epsilon=Fraction(1),
+            facts={"exponent": Fraction(1)},
         )
         assert coin.log_ratio.overlaps(ball(Fraction(1)))
         assert coin.loss == 1
@@ -179,13 +205,23 @@ def test_the_ball_of_the_log_ratio_agrees_with_the_loss():
         {"scales": (Fraction(0),)},
         {"scales": ()},
         {"facts": {"lower": Fraction(0)}},
-        {"law": "lone", "neighbors": "add-remove", "facts": {"lower": Fraction(0), "upper": Fraction(1)}},
+        {
+            "law": "lone",
+            "neighbors": "add-remove",
+            "facts": {"lower": Fraction(0), "upper": Fraction(1)},
+        },
         {"law": "sum", "facts": {"lower": Fraction(1), "upper": Fraction(1)}},
         {"law": "public", "neighbors": "add-remove", "scales": (), "steps": ()},
     ],
 )
 def test_a_part_that_cannot_be_is_refused(wrong):
-    right = {"statistic": "n", "law": "rows", "neighbors": "change-one", "epsilon": Fraction(1), "facts": {}}
+    right = {
+        "statistic": "n",
+        "law": "rows",
+        "neighbors": "change-one",
+        "epsilon": Fraction(1),
+        "facts": {},
+    }
     right |= {"scales": (Fraction(1),), "steps": (Fraction(1),)}
     Part(**right)
     with pytest.raises(InvalidParameter, match="is impossible"):

@@ -16,13 +16,16 @@ HALF, RATE = Fraction(1, 2), Fraction(1, 4)
 
 
 def choice(points, rate):
-    return choose_cells(COUNTS, share=HALF, offset=Fraction(0), over=rate, under=rate, points=[points])
+    return choose_cells(
+        COUNTS, share=HALF, offset=Fraction(0), over=rate, under=rate, points=[points]
+    )
 
 
 def test_what_a_choice_returns_is_decided_by_its_rank_and_not_drawn():
     with recording() as draws:
         values = [
-            choose_cells(COUNTS, share=HALF, offset=Fraction(offset), over=RATE, under=RATE) for offset in (-1, 0, 1)
+            choose_cells(COUNTS, share=HALF, offset=Fraction(offset), over=RATE, under=RATE)
+            for offset in (-1, 0, 1)
         ]
     assert values == [[2**10], [2**11], [3 * 2**10]]
     unit, costs = draws[1].costs(1, 0)

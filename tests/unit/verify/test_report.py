@@ -13,14 +13,31 @@ from discreet.errors import InvalidParameter
 from discreet.verify import report
 from discreet.verify.rerun import CHECKS, Replay
 
-PASSED = Replay(checks=dict.fromkeys(CHECKS, True), sensitivities=(), neighbors="change-one", epsilon=Fraction(1))
-CERTIFIED = ["count(*)", "sum(age)", "avg(age)", "variance(pay)", "median(age)", "min(age)", "max(age)", "avg(well)"]
+PASSED = Replay(
+    checks=dict.fromkeys(CHECKS, True),
+    sensitivities=(),
+    neighbors="change-one",
+    epsilon=Fraction(1),
+)
+CERTIFIED = [
+    "count(*)",
+    "sum(age)",
+    "avg(age)",
+    "variance(pay)",
+    "median(age)",
+    "min(age)",
+    "max(age)",
+    "avg(well)",
+]
 
 
 @pytest.fixture(scope="module")
 def certificates():
     """The rows of the report, each proved once."""
-    return [(name, relation, partial(lambda proof: proof, prove())) for name, relation, prove in report._certificates()]
+    return [
+        (name, relation, partial(lambda proof: proof, prove()))
+        for name, relation, prove in report._certificates()
+    ]
 
 
 @pytest.fixture
@@ -33,9 +50,16 @@ def quick(certificates):
     ]
     some = [subject for subject in report.controls() if subject.draws <= 1_000]
     rows = [("sums of a column", "change-one", lambda: PASSED)]
-    replacements = {"subjects": few, "controls": some, "_replays": rows, "_certificates": certificates}
+    replacements = {
+        "subjects": few,
+        "controls": some,
+        "_replays": rows,
+        "_certificates": certificates,
+    }
     functions = {name: mock.Mock(return_value=value) for name, value in replacements.items()}
-    short = [(name, work) for name, work in report.SHORT if name in ("randomized response", "profiles")]
+    short = [
+        (name, work) for name, work in report.SHORT if name in ("randomized response", "profiles")
+    ]
     with mock.patch.multiple(report, **functions, SHORT=short):
         yield
 
@@ -47,10 +71,15 @@ def test_the_report_shows_certificates_audits_and_controls():
     assert [line for line in lines if line.startswith("✗")] == []
     assert passed
     text = "\n".join(lines)
-    assert any(line.startswith("✓ randomized response ") and line.endswith(" numbers") for line in lines)
+    assert any(
+        line.startswith("✓ randomized response ") and line.endswith(" numbers") for line in lines
+    )
     for name in CERTIFIED:
         for relation in report.RELATIONS:
-            assert any(line.startswith(f"✓ {name} ") and relation in line for line in lines), (name, relation)
+            assert any(line.startswith(f"✓ {name} ") and relation in line for line in lines), (
+                name,
+                relation,
+            )
     assert "randomized_response" in text
     assert "a row raises" in text
     assert "✗" not in text
@@ -64,10 +93,19 @@ def test_the_report_in_json_is_one_text():
     [text] = lines
     content = json.loads(text)
     assert set(content) == {"additions", "certificates", "replays", "audits", "controls", "passed"}
-    assert [one["name"] for one in content["additions"]] == ["randomized response", "profiles", "noise"]
+    assert [one["name"] for one in content["additions"]] == [
+        "randomized response",
+        "profiles",
+        "noise",
+    ]
     assert all(one["numbers"] > 1_000 and "refused" not in one for one in content["additions"])
     assert content["replays"] == [
-        {"name": "sums of a column", "neighbors": "change-one", "checks": PASSED.checks, "passed": True}
+        {
+            "name": "sums of a column",
+            "neighbors": "change-one",
+            "checks": PASSED.checks,
+            "passed": True,
+        }
     ]
     assert all(subject["verdict"] == "silent" for subject in content["audits"])
     assert all(subject["verdict"] == "violated" for subject in content["controls"])
@@ -78,7 +116,9 @@ def test_control_a_blind_auditor_and_a_leaking_statistic_make_the_report_fail():
     def finding(bound):
         """An auditor with this bound, whatever it draws."""
         few = {"draws": 1_000}
-        return lambda *given, **named: replace(discreet.verify.audit(*given, **{**named, **few}), bound=bound)
+        return lambda *given, **named: replace(
+            discreet.verify.audit(*given, **{**named, **few}), bound=bound
+        )
 
     for bound in (0.0, 1.01):
         lines = []

@@ -1,4 +1,6 @@
-"""The search finds the textbook's sensitivities, exactly where they are reached, and breaks what claims less."""
+"""The search finds the textbook's sensitivities, exactly where they are reached, and breaks what
+claims less.
+"""
 
 import functools
 import math
@@ -30,7 +32,10 @@ def mean(x):
         (statistics.median, sensitivity.median(n=N, bounds=UNIT)),
         (max, sensitivity.max(bounds=UNIT)),
         (min, sensitivity.min(bounds=UNIT)),
-        (lambda x: [sum(v <= Fraction(1, 2) for v in x), sum(v > Fraction(1, 2) for v in x)], Fraction(2)),
+        (
+            lambda x: [sum(v <= Fraction(1, 2) for v in x), sum(v > Fraction(1, 2) for v in x)],
+            Fraction(2),
+        ),
     ],
 )
 def test_the_sensitivities_of_the_textbook_are_found_exactly(f, true):
@@ -48,9 +53,13 @@ def test_the_deviation_does_not_fall_as_one_over_n():
     assert "BROKEN 9.95 times" in repr(search)
 
 
-@pytest.mark.parametrize("add", [functools.partial(functools.reduce, operator.add), math.fsum, np.sum])
+@pytest.mark.parametrize(
+    "add", [functools.partial(functools.reduce, operator.add), math.fsum, np.sum]
+)
 @pytest.mark.parametrize(("power", "times"), [(4, 16), (6, 64)])
-def test_a_sum_of_floats_moves_by_sixteen_times_what_its_bounds_allow_and_the_sum_itself_does_not(add, power, times):
+def test_a_sum_of_floats_moves_by_sixteen_times_what_its_bounds_allow_and_the_sum_itself_does_not(
+    add, power, times
+):
     low, high = 0.5 * (1 + 2.0 ** (power - 53) - 2.0**-52), 0.5 * (1 + 2.0 ** (power - 53))
     claimed = Fraction(high) - Fraction(low)
     search = search_sensitivity(add, (low, high), 2**power + 1, claimed=claimed, tries=600)
@@ -58,7 +67,9 @@ def test_a_sum_of_floats_moves_by_sixteen_times_what_its_bounds_allow_and_the_su
     assert not search.broken
     assert search.undecided == (add is math.fsum)  # it returns floats, whatever it adds
     assert search.undecided or search.sensitivity <= claimed
-    exact = search_sensitivity(lambda x: sum(map(Fraction, x)), (low, high), 2**power + 1, claimed=claimed, tries=600)
+    exact = search_sensitivity(
+        lambda x: sum(map(Fraction, x)), (low, high), 2**power + 1, claimed=claimed, tries=600
+    )
     assert exact.sensitivity == exact.computed == claimed
 
 
@@ -66,7 +77,7 @@ def naive_variance(x):
     return sum(v * v for v in x) / len(x) - (sum(x) / len(x)) ** 2
 
 
-def sum_of(n, bounds):  # noqa: ARG001 - called like the others
+def sum_of(n, bounds):  # noqa: ARG001
     return sensitivity.sum(bounds=bounds)
 
 
@@ -92,7 +103,10 @@ TRUE = {
     "pstdev": (statistics.pstdev, sensitivity.std),
     "naive variance": (naive_variance, sensitivity.variance),
     "max": (max, max_of),
-    "both": (lambda x: [sum(x) / len(x), max(x)], lambda n, bounds: sensitivity.mean(n=n, bounds=bounds) * (n + 1)),
+    "both": (
+        lambda x: [sum(x) / len(x), max(x)],
+        lambda n, bounds: sensitivity.mean(n=n, bounds=bounds) * (n + 1),
+    ),
 }
 
 
@@ -106,7 +120,8 @@ def test_no_true_claim_is_called_broken_and_half_of_it_is(name, n, bounds):
     assert not search.broken
     half = search_sensitivity(f, bounds, n, claimed=claimed / 2, tries=200)
     short = name == "np.mean of short floats"
-    if short and (n, bounds) == (31, (-0.1, 1e6)):  # B² times the rounding of short floats exceeds the claim
+    # B² times the rounding of short floats exceeds the claim
+    if short and (n, bounds) == (31, (-0.1, 1e6)):
         assert half.undecided
         return
     assert half.broken
@@ -124,24 +139,33 @@ def test_what_can_be_evaluated_with_fractions_is_decided(name):
         search = search_sensitivity(f, bounds, 10, claimed=claimed, tries=400)
         assert search.tolerance == 0
         assert not search.undecided
-        slightly = search_sensitivity(f, bounds, 10, claimed=claimed * Fraction(10**12 - 1, 10**12), tries=400)
+        slightly = search_sensitivity(
+            f, bounds, 10, claimed=claimed * Fraction(10**12 - 1, 10**12), tries=400
+        )
         assert slightly.broken
 
 
 def test_a_difference_within_the_rounding_of_floats_is_not_decided():
-    search = search_sensitivity(np.std, (0, 1), 100, claimed="0.0994987437106619", tries=400)  # √99/100 is larger
+    # √99/100 is larger
+    search = search_sensitivity(np.std, (0, 1), 100, claimed="0.0994987437106619", tries=400)
     assert search.undecided
     assert not search.broken
     assert "not decided at this precision, rounding is up to 2e-12" in repr(search)
-    assert search_sensitivity(np.std, (0, 1), 100, claimed="0.0994987437106619", tolerance=0, tries=400).broken
+    assert search_sensitivity(
+        np.std, (0, 1), 100, claimed="0.0994987437106619", tolerance=0, tries=400
+    ).broken
     assert search_sensitivity(np.std, (0, 1), 100, claimed="0.0994", tries=400).broken
 
 
 def test_a_function_that_means_something_else_by_fractions_is_judged_by_what_it_returned():
-    search = search_sensitivity(lambda x: float(sum(isinstance(v, Fraction) or v for v in x)), (0, 5), 3, claimed=4)
+    search = search_sensitivity(
+        lambda x: float(sum(isinstance(v, Fraction) or v for v in x)), (0, 5), 3, claimed=4
+    )
     assert search.broken
     assert search.sensitivity == 5
-    counts = search_sensitivity(lambda x: sum(type(v) is float for v in x) and sum(x) * 2.0, (0.0, 1.0), 3, claimed=1)
+    counts = search_sensitivity(
+        lambda x: sum(type(v) is float for v in x) and sum(x) * 2.0, (0.0, 1.0), 3, claimed=1
+    )
     assert counts.broken
 
 
@@ -157,15 +181,26 @@ def test_the_values_of_a_list_may_be_texts_truths_or_records():
     ):
         first = two[0].item() if isinstance(two, np.ndarray) else two[0]
         search = search_sensitivity(
-            lambda x, first=first: [x.count(first), len(x) - x.count(first)], two, 5, claimed=2, tries=200
+            lambda x, first=first: [x.count(first), len(x) - x.count(first)],
+            two,
+            5,
+            claimed=2,
+            tries=200,
         )
         assert search.sensitivity == 2
         assert not search.broken
         half = search_sensitivity(
-            lambda x, first=first: [x.count(first), len(x) - x.count(first)], two, 5, claimed=1, tries=200
+            lambda x, first=first: [x.count(first), len(x) - x.count(first)],
+            two,
+            5,
+            claimed=1,
+            tries=200,
         )
         assert half.broken
-        assert {repr(value) for value in half.x} <= {repr(value) for value in list(two)} | {"'A'", "'B'"}
+        assert {repr(value) for value in half.x} <= {repr(value) for value in list(two)} | {
+            "'A'",
+            "'B'",
+        }
 
 
 def test_add_remove_takes_one_away():
@@ -185,7 +220,9 @@ def test_an_error_a_nan_or_another_shape_on_one_side_is_without_bound(f):
 
 
 def test_a_peak_that_no_corner_shows_is_climbed_to():
-    """f counts how many of the values are as in a hidden list: only climbing gets all of them right."""
+    """f counts how many of the values are as in a hidden list: only climbing gets all of them
+    right.
+    """
     hidden = [4, 2, 7, 1, 5, 0, 3]
 
     def f(x):
@@ -200,7 +237,8 @@ def test_a_peak_that_no_corner_shows_is_climbed_to():
 @pytest.mark.parametrize("wrong", [3, "ab", {0, 1}, [], [1], ["A"], np.array([1.0]), None])
 def test_what_is_no_domain_is_refused_with_the_rule(wrong):
     with pytest.raises(
-        InvalidParameter, match=r"domain must be a pair of numbers \(lower, upper\), or two or more values"
+        InvalidParameter,
+        match=r"domain must be a pair of numbers \(lower, upper\), or two or more values",
     ):
         search_sensitivity(sum, wrong, 3)
 

@@ -1,13 +1,16 @@
-"""Declared keys as a column: one Arrow array that is read once, hashed once, and passed to engines and answers.
+"""Declared keys as a column: one Arrow array that is read once, hashed once, and passed to engines
+and answers.
 
     text     string
-    number   int64 if all are whole and fit, otherwise exact fractions as texts: 1/3, 5/2, 10000000000000000000
+    number   int64 if all are whole and fit, otherwise exact fractions as texts: 1/3, 5/2,
+             10000000000000000000
     date     timestamp[us], without zone
     truth    bool
 
-A list of keys has one form, so that two columns are equal if and only if their lists are. The digest is the SHA-256 of
-the kind, the length, the width of the form and its bytes; for texts, their lengths in bytes come before the bytes.
-Only people (`keys[0]`, `list(keys)`) and fractions, which are few, need the keys as Python objects.
+A list of keys has one form, so that two columns are equal if and only if their lists are. The
+digest is the SHA-256 of the kind, the length, the width of the form and its bytes; for texts, their
+lengths in bytes come before the bytes. Only people (`keys[0]`, `list(keys)`) and fractions, which
+are few, need the keys as Python objects.
 """
 
 from __future__ import annotations
@@ -34,7 +37,12 @@ _LISTED = 20
 """The most keys that a canonical text lists; for more keys it has their digest."""
 
 _NAMES = {kind: type_.__name__ for type_, kind in KINDS.items()}
-_ARROW = {"text": pa.string(), "number": pa.int64(), "date": pa.timestamp("us"), "truth": pa.bool_()}
+_ARROW = {
+    "text": pa.string(),
+    "number": pa.int64(),
+    "date": pa.timestamp("us"),
+    "truth": pa.bool_(),
+}
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 """Whole numbers below 10¹⁸ in their canonical spelling."""
@@ -71,7 +79,9 @@ class Keys(Sequence[Key]):
                 pass
         keys = [value if isinstance(value, Fraction) else read_key(value) for value in listed]
         if len({type(key) for key in keys}) > 1:
-            raise InvalidParameter("keys must be of one kind: texts, numbers, dates or truth values")
+            raise InvalidParameter(
+                "keys must be of one kind: texts, numbers, dates or truth values"
+            )
         kind = KINDS[type(keys[0])]
         if kind == "number":
             whole = all(map(_fits, keys))
@@ -131,7 +141,9 @@ class Keys(Sequence[Key]):
 
     @cached_property
     def near(self) -> bool:
-        """Whether they are integers of absolute value below 2⁵³, which 64-bit floats represent exactly."""
+        """Whether they are integers of absolute value below 2⁵³, which 64-bit floats represent
+        exactly.
+        """
         if not self.whole:
             return False
         ends = compute.min_max(self.column)
@@ -142,7 +154,9 @@ class Keys(Sequence[Key]):
         """The SHA-256 of the list, in hexadecimal."""
         column = self.column
         fractions = self.kind == "number" and not self.whole
-        hashed = hashlib.sha256(f"{self.kind}{'s of fractions' if fractions else ''} {len(column)} ".encode())
+        hashed = hashlib.sha256(
+            f"{self.kind}{'s of fractions' if fractions else ''} {len(column)} ".encode()
+        )
         if pa.types.is_string(column.type):
             hashed.update(np.diff(_offsets(column)).astype("<i4").data)
             hashed.update(_bytes(column))
@@ -161,7 +175,9 @@ class Keys(Sequence[Key]):
 
     @cached_property
     def shown(self) -> pa.Array:
-        """The keys as a table shows them: texts, whole numbers, doubles or truth values; dates are texts."""
+        """The keys as a table shows them: texts, whole numbers, doubles or truth values; dates are
+        texts.
+        """
         match self.kind:
             case "number" if not self.whole:
                 return pa.array([float(key) for key in self], pa.float64())  # type: ignore[arg-type]
@@ -170,7 +186,9 @@ class Keys(Sequence[Key]):
         return self.column
 
     def labels(self, other: str | None = None) -> pa.Array:
-        """The keys as a table shows them, with the label of all other values last, if given; then all are texts."""
+        """The keys as a table shows them, with the label of all other values last, if given; then
+        all are texts.
+        """
         if other is None:
             return self.shown
         match self.kind:
@@ -185,11 +203,13 @@ class Keys(Sequence[Key]):
     def has_label(self, label: str) -> bool:
         """Whether a key is shown like this label of all other values."""
         labels = self.labels(label)
-        return bool(compute.index(labels, labels[-1]).as_py() < len(self))  # a text itself would import pandas
+        # a text itself would import pandas
+        return bool(compute.index(labels, labels[-1]).as_py() < len(self))
 
     def declarable(self) -> Keys:
         """The keys, if a policy may declare them: they differ, and no text contains NUL."""
-        if self.kind == "text" and not np.frombuffer(_bytes(self.column), np.uint8).all():  # of 140 MB no copy
+        # of 140 MB no copy
+        if self.kind == "text" and not np.frombuffer(_bytes(self.column), np.uint8).all():
             raise InvalidParameter("a key must not contain NUL characters")
         return self.distinct()
 
@@ -208,7 +228,11 @@ class Keys(Sequence[Key]):
         if _rising(column) or len(column.unique()) == len(column):
             return None
         earlier: set[Any] = set()
-        return next(index for index, key in enumerate(column.to_pylist()) if key in earlier or earlier.add(key))  # type: ignore[func-returns-value]
+        return next(
+            index
+            for index, key in enumerate(column.to_pylist())
+            if key in earlier or earlier.add(key)  # type: ignore[func-returns-value]
+        )
 
     def places(self, among: Keys) -> list[int] | None:
         """The index of each key in another column of the same kind; None if a key is missing there."""
@@ -224,7 +248,9 @@ class Keys(Sequence[Key]):
         return {self.kind: self}
 
     def as_kind(self, kind: Kind) -> Keys:
-        """The keys in the kind of their column, all different; texts may spell numbers, dates or truth values."""
+        """The keys in the kind of their column, all different; texts may spell numbers, dates or
+        truth values.
+        """
         cached = self._in_kinds
         if kind not in cached:
             cached[kind] = self.read_as(kind).distinct()
@@ -248,7 +274,8 @@ class Keys(Sequence[Key]):
 
 
 def key_labels(keys: Keys) -> tuple[Any, ...]:
-    """The keys as Python objects: texts, ints or floats, truth values, and dates, or datetimes if any has a time.
+    """The keys as Python objects: texts, ints or floats, truth values, and dates, or datetimes if
+    any has a time.
 
     >>> key_labels(Keys.of([1, Fraction(1, 2)])), key_labels(Keys.of([date(2020, 1, 31)]))
     ((1, 0.5), (datetime.date(2020, 1, 31),))
@@ -271,7 +298,9 @@ def text_column(values: Sequence[object]) -> pa.Array:
     try:
         builder.append_values(values)
     except UnicodeEncodeError:
-        raise InvalidParameter("a key must consist of Unicode characters, got a lone surrogate") from None
+        raise InvalidParameter(
+            "a key must consist of Unicode characters, got a lone surrogate"
+        ) from None
     except pa.ArrowCapacityError:
         raise InvalidParameter("keys must be at most 2 GiB of text together") from None
     return builder.finish()
@@ -291,7 +320,9 @@ def _offsets(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The start of each text among the bytes, and the end of the last text."""
     if not len(column):
         return np.zeros(1, np.int32)
-    return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(column.buffers()[1], np.int32)[
+        column.offset : column.offset + len(column) + 1
+    ]
 
 
 def _bytes(column: pa.Array) -> Any:

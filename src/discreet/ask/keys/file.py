@@ -1,4 +1,6 @@
-"""Keys, and pairs of a map, from a public file: lines, a column of a table, or `file.db#table.column` of SQLite."""
+"""Keys, and pairs of a map, from a public file: lines, a column of a table, or
+`file.db#table.column` of SQLite.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,16 @@ _UNUSED = "\x1f"
 
 
 def keys_in(source: str, name: str, folder: Path) -> Keys:
-    """The keys, as texts, of "file" or "file#column"; `name` is the column of the policy, perhaps the file's header."""
+    """The keys, as texts, of "file" or "file#column"; `name` is the column of the policy, perhaps
+    the file's header.
+    """
     path_text, _, wanted = source.partition("#")
     path = folder / path_text
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InvalidParameter(
-            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)}, got {quote(source)}'
+            f'keys must be a list, a range "1..12" or a file that ends in {", ".join(_READERS)},'
+            f" got {quote(source)}"
         )
     with _readable(path, path_text):
         texts = reader(path, wanted, name)
@@ -44,7 +49,8 @@ def keys_in(source: str, name: str, folder: Path) -> Keys:
             texts = text_column(list(islice(texts, MOST_KEYS + 1)))
     if len(texts) > MOST_KEYS:
         raise InvalidParameter(f"the file {quote(path_text)} must have at most {MOST_KEYS:,} keys")
-    if texts.nbytes > _MANY:  # what reading took beside them is kept by Arrow otherwise, as long as the study is open
+    # what reading took beside them is kept by Arrow otherwise, as long as the study is open
+    if texts.nbytes > _MANY:
         pa.default_memory_pool().release_unused()
     return Keys.texts(texts)
 
@@ -53,12 +59,16 @@ def pairs_in(source: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
     """The lines of a file of two columns, without the first line, which names the columns."""
     path = folder / source
     if path.suffix.lower() not in _MARKS:
-        raise InvalidParameter(f"it must be a list, or a file that ends in .csv or .tsv, got {quote(source)}")
+        raise InvalidParameter(
+            f"it must be a list, or a file that ends in .csv or .tsv, got {quote(source)}"
+        )
     with _readable(path, source), path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=_MARKS[path.suffix.lower()], strict=True)
         for number, row in enumerate(row for row in rows if row):
             if len(row) != 2 or number > most:
-                raise InvalidParameter(f"the file {quote(source)} must have two columns and at most {most:,} lines")
+                raise InvalidParameter(
+                    f"the file {quote(source)} must have two columns and at most {most:,} lines"
+                )
             if number:
                 yield row[0], row[1]
 
@@ -67,12 +77,15 @@ def pairs_in(source: str, folder: Path, most: int) -> Iterator[tuple[str, str]]:
 def _readable(path: Path, source: str) -> Iterator[None]:
     """Refuse a file that does not exist, or whose text cannot be read."""
     if not path.is_file():
-        raise InvalidParameter(f"the file {quote(source)} must exist beside the policy, and does not")
+        raise InvalidParameter(
+            f"the file {quote(source)} must exist beside the policy, and does not"
+        )
     try:
         yield
     except (OSError, UnicodeError, csv.Error) as error:
         raise InvalidParameter(
-            f"the file {quote(source)} must be UTF-8 text that can be read, got {type(error).__name__}"
+            f"the file {quote(source)} must be UTF-8 text that can be read, got"
+            f" {type(error).__name__}"
         ) from None
 
 
@@ -83,20 +96,27 @@ def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
     table, _, column = wanted.partition(".")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
-            tables = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            tables = opened.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
             if (table,) not in tables.fetchall():
                 raise InvalidParameter(
-                    f'say which table of {quote(path.name)} holds the keys: "{path.name}#table.column"'
+                    f"say which table of {quote(path.name)} holds the keys:"
+                    f' "{path.name}#table.column"'
                 )
-            names = [row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            names = [
+                row[0] for row in opened.execute("SELECT name FROM pragma_table_info(?)", (table,))
+            ]
             if (column or name) not in names and (column or len(names) > 1):
                 raise _ambiguous(path, [f"{table}.{column_name}" for column_name in names])
             chosen = column or (name if name in names else names[0])
             quoted = ['"' + text.replace('"', '""') + '"' for text in (chosen, table)]
-            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names from the schema of the file
+            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608
             yield from (str(row[0]) for row in rows if row[0] is not None)
     except sqlite3.Error:
-        raise InvalidParameter(f"{quote(path.name)} must be an SQLite file, and cannot be read as one") from None
+        raise InvalidParameter(
+            f"{quote(path.name)} must be an SQLite file, and cannot be read as one"
+        ) from None
 
 
 def _lines(path: Path, wanted: str, name: str) -> pa.Array | Iterator[str]:
@@ -113,7 +133,11 @@ def _plain_lines(path: Path, wanted: str, name: str) -> pa.Array | None:
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     text = path.suffix.lower() == ".txt"
     mark = _UNUSED if text else _MARKS[path.suffix.lower()]
-    odd = b"\0" in content or content.count(b"\r") != content.count(b"\r\n") or (not text and b'"' in content)
+    odd = (
+        b"\0" in content
+        or content.count(b"\r") != content.count(b"\r\n")
+        or (not text and b'"' in content)
+    )
     first = content.lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
     if odd or not first or (text and mark.encode() in content):
         return None
@@ -152,14 +176,18 @@ def _quoted_lines(path: Path, wanted: str, name: str) -> Iterator[str]:
             yield first[index]
         for row in filled:
             if len(row) != len(first):
-                raise InvalidParameter(f"each line of {quote(path.name)} must have {len(first)} fields, like its first")
+                raise InvalidParameter(
+                    f"each line of {quote(path.name)} must have {len(first)} fields, like its first"
+                )
             yield row[index]
 
 
 def _index(path: Path, first: list[str], wanted: str) -> int:
     """The index of the column in a file with this first row."""
     if wanted and wanted not in first:
-        raise InvalidParameter(f"the first line of {quote(path.name)} must name a column {quote(wanted)}")
+        raise InvalidParameter(
+            f"the first line of {quote(path.name)} must name a column {quote(wanted)}"
+        )
     if not wanted and len(first) > 1:
         raise _ambiguous(path, first)
     return first.index(wanted) if wanted else 0
@@ -183,14 +211,21 @@ def _parquet(path: Path, wanted: str, name: str) -> pa.Array:
                     break
             return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
     except pa.ArrowException:
-        raise InvalidParameter(f"{quote(path.name)} must be a Parquet file, and cannot be read as one") from None
+        raise InvalidParameter(
+            f"{quote(path.name)} must be a Parquet file, and cannot be read as one"
+        ) from None
 
 
 def _as_texts(column: pa.Array) -> pa.Array:
     """Values as texts, as Python writes them."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    plain = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_integer)
+    plain = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_integer,
+    )
     if any(is_plain(column.type) for is_plain in plain):
         return valid_texts(column)
     return text_column([str(value) for value in column.to_pylist()])
@@ -205,4 +240,6 @@ _READERS: dict[str, Callable[[Path, str, str], pa.Array | Iterator[str]]] = {
 
 def _ambiguous(path: Path, names: Sequence[str]) -> InvalidParameter:
     file = path.name
-    return InvalidParameter(f'{quote(file)} has {len(names)} columns; say which holds the keys: "{file}#{names[0]}"')
+    return InvalidParameter(
+        f'{quote(file)} has {len(names)} columns; say which holds the keys: "{file}#{names[0]}"'
+    )

@@ -1,4 +1,6 @@
-"""A declared key: a text, an exact number, a date or a truth value, and its reading in the kind of its column."""
+"""A declared key: a text, an exact number, a date or a truth value, and its reading in the kind of
+its column.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +44,26 @@ def moment(value: Any) -> datetime:
     >>> moment(date(2020, 1, 31))
     datetime.datetime(2020, 1, 31, 0, 0)
     """
-    if value != value:  # noqa: PLR0124 - NaT
+    if value != value:  # noqa: PLR0124
         raise InvalidParameter("a date must not be missing, as in 2020-01-31, got NaT")
     if type(value).__name__ == "datetime64":
         value = value.astype("datetime64[us]").item()
     if not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001
     if value.tzinfo is not None:
         raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
     if type(value) is datetime:
         return value
-    parts = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
-    return datetime(*parts)  # noqa: DTZ001 - a subclass of pandas
+    parts = (
+        value.year,
+        value.month,
+        value.day,
+        value.hour,
+        value.minute,
+        value.second,
+        value.microsecond,
+    )
+    return datetime(*parts)  # noqa: DTZ001
 
 
 def is_written_date(value: object) -> bool:
@@ -66,7 +76,9 @@ def read_date(text: str) -> datetime:
     with suppress(ValueError):
         if _DATE.fullmatch(text):
             return datetime.fromisoformat(text)
-    raise InvalidParameter(f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}")
+    raise InvalidParameter(
+        f"a date must be written as '2020-01-31' or '2020-01-31 12:00:00', got {quote(text)}"
+    )
 
 
 def as_kind(key: Key, kind: Kind) -> Key:

@@ -5,8 +5,9 @@
     reader       syntax → the row language (`ask.expression`), aggregates and groups, under a policy
     select       SELECT → query
 
-The engine never sees the text: names become declared columns, and literals become exact values. Texts are limited by
-`words.LONGEST_QUESTION`, `parser.DEEPEST` and `parser.DEEPEST_SYNTAX`, and values by the limits of `ask.kinds`.
+The engine never sees the text: names become declared columns, and literals become exact values.
+Texts are limited by `words.LONGEST_QUESTION`, `parser.DEEPEST` and `parser.DEEPEST_SYNTAX`, and
+values by the limits of `ask.kinds`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ def parse(text: str, policy: Policy, schema: Schema) -> Query:
     select = parser.select(text, policy.columns)
     name, table = select.table.name, policy.table
     if name != table and (select.table.exact or name.lower() != table.lower()):
-        raise refused(f"there is no table {quote(name)}; the study has one table: FROM {name_in_sql(table)}")
-    return replace(Selection(_reader(policy, schema, select.alias or name), select).query(), sql=text)
+        raise refused(
+            f"there is no table {quote(name)}; the study has one table: FROM {name_in_sql(table)}"
+        )
+    return replace(
+        Selection(_reader(policy, schema, select.alias or name), select).query(), sql=text
+    )
 
 
 def parse_condition(text: str, policy: Policy, schema: Schema) -> Expression:

@@ -36,7 +36,9 @@ LABELS: dict[str, tuple[Unit, int]] = {
     **dict.fromkeys(("%Y-%m", "YYYY-MM", "yyyy-MM"), ("month", 7)),
     **dict.fromkeys(("%Y", "YYYY", "yyyy"), ("year", 4)),
 }
-"""Formats of date labels: the period, and the length of the label as a prefix of the ISO date of its beginning."""
+"""Formats of date labels: the period, and the length of the label as a prefix of the ISO date of
+its beginning.
+"""
 LABEL_FUNCTIONS = frozenset(("STRFTIME", "TO_CHAR", "DATE_FORMAT"))
 
 STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
@@ -60,9 +62,23 @@ AGGREGATES = STATISTIC_NAMES.keys() | OTHER_AGGREGATES
 TYPES: dict[str, Type] = {
     **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT", "FLOAT4", "FLOAT8", "REAL"), "number"),
     **dict.fromkeys(
-        ("INTEGER", "INT", "BIGINT", "HUGEINT", "SMALLINT", "TINYINT", "SIGNED", "LONG", "SHORT", "BYTE"), "integer"
+        (
+            "INTEGER",
+            "INT",
+            "BIGINT",
+            "HUGEINT",
+            "SMALLINT",
+            "TINYINT",
+            "SIGNED",
+            "LONG",
+            "SHORT",
+            "BYTE",
+        ),
+        "integer",
     ),
-    **dict.fromkeys(("INT1", "INT2", "INT4", "INT8", "INT16", "INT32", "INT64", "INT128"), "integer"),
+    **dict.fromkeys(
+        ("INT1", "INT2", "INT4", "INT8", "INT16", "INT32", "INT64", "INT128"), "integer"
+    ),
     **dict.fromkeys(("VARCHAR", "TEXT", "STRING", "CHAR", "CHARACTER", "BPCHAR"), "text"),
     **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMP_NTZ", "TIMESTAMP_US"), "date"),
     **dict.fromkeys(("BOOLEAN", "BOOL", "LOGICAL"), "truth"),
@@ -71,9 +87,9 @@ TYPES: dict[str, Type] = {
 """Types of CAST; decimals would round and are not supported."""
 
 OFFERED = (
-    "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE, "
-    "YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART, EXTRACT, DATE_DIFF, "
-    "STRFTIME, CAST"
+    "ABS, FLOOR, CEIL, ROUND, LEAST, GREATEST, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, COALESCE,"
+    " YEAR, QUARTER, MONTH, WEEK, DAY, ISODOW, HOUR, MINUTE, SECOND, DATE_TRUNC, DATE_PART,"
+    " EXTRACT, DATE_DIFF, STRFTIME, CAST"
 )
 """The functions listed in a refusal."""
 USAGES = {

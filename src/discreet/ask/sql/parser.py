@@ -1,6 +1,7 @@
 """The grammar of SQL in discreet, and its parser, from the words of a text to its syntax.
 
-    select     = SELECT item {, item} FROM name [[AS] name] [WHERE truth] [GROUP BY truth {, truth}] [HAVING truth]
+    select     = SELECT item {, item} FROM name [[AS] name] [WHERE truth] [GROUP BY truth {, truth}]
+               [HAVING truth]
                  [ORDER BY order {, order}] [LIMIT number]
     item       = truth [[AS] name]
     order      = truth [ASC | DESC]
@@ -20,7 +21,8 @@
                | PERCENTILE_CONT "(" truth ")" WITHIN GROUP "(" ORDER BY truth ")"
                | name "(" [truth {, truth}] ")" | [name "."] name
 
-Words are those of `ask.sql.words`. Two comparisons in a row need parentheses, because they are ambiguous.
+Words are those of `ask.sql.words`. Two comparisons in a row need parentheses, because they are
+ambiguous.
 """
 
 from __future__ import annotations
@@ -42,9 +44,13 @@ from discreet.parameters import exact_number, quote
 Read = TypeVar("Read")
 
 DEEPEST = 30
-"""The most levels of nested expressions; the parser needs nine calls for each, and Python allows a thousand."""
+"""The most levels of nested expressions; the parser needs nine calls for each, and Python allows a
+thousand.
+"""
 DEEPEST_SYNTAX = 100
-"""The most levels of syntax, including sums, casts and NOTs in a row; later functions need a few calls for each."""
+"""The most levels of syntax, including sums, casts and NOTs in a row; later functions need a few
+calls for each.
+"""
 MOST_ROWS = 10**12
 """The largest LIMIT."""
 
@@ -53,7 +59,10 @@ _ROWS = f"would release rows. {lexicon.QUANTITIES}"
 _TABLES = {
     ",": lexicon.JOIN,
     ".": "a name with a schema is not supported; write only the name of the study's table",
-    "(": "FROM takes the name of the study's table; the custodian can make a SELECT the study's source",
+    "(": (
+        "FROM takes the name of the study's table; the custodian can make a SELECT the study's"
+        " source"
+    ),
     TEXT: "FROM takes the name of the study's table, not a file or a text",
 }
 """What to write instead of other tables."""
@@ -75,19 +84,29 @@ def select(text: object, columns: Iterable[str]) -> Select:
     if not words or words[0].key != "SELECT":
         refuse_words(words[:1], columns)
         raise refused(
-            f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}. {lexicon.QUANTITIES}"
+            f"only SELECT can be asked, got {quote(words[0].value) if words else 'nothing'}."
+            f" {lexicon.QUANTITIES}"
         )
-    return _read(words, columns, "the shape is SELECT … FROM table WHERE … GROUP BY …", _Parser.select)
+    return _read(
+        words, columns, "the shape is SELECT … FROM table WHERE … GROUP BY …", _Parser.select
+    )
 
 
 def item(text: object, columns: Iterable[str]) -> Item:
     """The syntax of an expression, optionally with an alias."""
     if not isinstance(text, str) or not text.strip():
         raise refused(f'an expression must be a text such as "age >= 65", got {quote(text)}')
-    return _read(lexicon.words_of(text), columns, "a single expression is needed here, such as age >= 65", _Parser.item)
+    return _read(
+        lexicon.words_of(text),
+        columns,
+        "a single expression is needed here, such as age >= 65",
+        _Parser.item,
+    )
 
 
-def _read(words: Sequence[Word], columns: Iterable[str], shape: str, read: Callable[[_Parser], Read]) -> Read:
+def _read(
+    words: Sequence[Word], columns: Iterable[str], shape: str, read: Callable[[_Parser], Read]
+) -> Read:
     refuse_words(words, columns)
     parser = _Parser(words, shape)
     syntax = read(parser)
@@ -185,7 +204,9 @@ class _Parser:
         if self.take("*"):
             raise refused(f"SELECT * {_ROWS}")
         start, node = self.index, self.truth()
-        written = node.name if isinstance(node, Name) else lexicon.label(self.words[start : self.index])
+        written = (
+            node.name if isinstance(node, Name) else lexicon.label(self.words[start : self.index])
+        )
         return Item(node, self.alias(), written)
 
     def alias(self) -> str | None:
@@ -217,7 +238,10 @@ class _Parser:
         parts = [read()]
         while self.take(sign.upper()):
             parts.append(read())
-        flat = [part.arguments if isinstance(part, Call) and part.name == sign else (part,) for part in parts]
+        flat = [
+            part.arguments if isinstance(part, Call) and part.name == sign else (part,)
+            for part in parts
+        ]
         return Call(sign, tuple(chain.from_iterable(flat))) if len(parts) > 1 else parts[0]
 
     def condition(self) -> Node:
@@ -288,10 +312,13 @@ class _Parser:
         if key == "DOUBLE" and self.take("PRECISION"):
             key = "DOUBLE PRECISION"
         if key not in TYPES or self.key == "(":
-            raise refused("CAST supports DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP and BOOLEAN, without a length")
+            raise refused(
+                "CAST supports DOUBLE, INTEGER, VARCHAR, DATE, TIMESTAMP and BOOLEAN, without a"
+                " length"
+            )
         return TYPES[key]
 
-    def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
+    def atom(self) -> Node:  # noqa: PLR0911
         key, value = self.key, self.words[self.index].value
         if key == NUMBER:
             return Literal(self.number())
@@ -350,12 +377,17 @@ class _Parser:
         self.expect(")")
         if self.take("FILTER"):
             if name != "COUNT" or arguments:
-                raise refused("FILTER is supported with count(*) only; use avg(CASE WHEN … THEN x END)")
+                raise refused(
+                    "FILTER is supported with count(*) only; use avg(CASE WHEN … THEN x END)"
+                )
             self.expect("(", "WHERE")
             name, arguments = "COUNT_IF", (self.closed(self.truth),)
         if self.take("WITHIN"):
             if name not in PERCENTILES or len(arguments) != 1:
-                raise refused("WITHIN GROUP is supported with percentile_cont(0.5) only; or write quantile(x, 0.5)")
+                raise refused(
+                    "WITHIN GROUP is supported with percentile_cont(0.5) only; or write quantile(x,"
+                    " 0.5)"
+                )
             self.expect("GROUP", "(", "ORDER", "BY")
             name, arguments = "QUANTILE", (self.closed(self.truth), *arguments)
         return Call(name, arguments)

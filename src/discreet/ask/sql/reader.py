@@ -27,25 +27,34 @@ from discreet.parameters import did_you_mean, quote
 
 Value = TypeVar("Value")
 
-_COUNTED: dict[Unit, tuple[DatePart, int]] = {"hour": ("days", 24), "month": ("year", 12), "quarter": ("year", 4)}
+_COUNTED: dict[Unit, tuple[DatePart, int]] = {
+    "hour": ("days", 24),
+    "month": ("year", 12),
+    "quarter": ("year", 4),
+}
 """A longer part of a date, and how many of these units it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads expressions over rows, aggregates and groups; `table` is the name that may precede a column."""
+    """Reads expressions over rows, aggregates and groups; `table` is the name that may precede a
+    column.
+    """
 
     scope: Scope
     table: str
 
-    def expression(self, node: Node) -> Expression:  # noqa: PLR0911, PLR0912 - one case for each class
+    def expression(self, node: Node) -> Expression:  # noqa: PLR0911, PLR0912
         read = self.expression
         match node:
             case Name(name, exact, table):
                 self.check_table(table)
                 return self.scope.column(name, exact=exact)
             case Literal(None):
-                raise refused("NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS NULL")
+                raise refused(
+                    "NULL has a kind only in CASE, COALESCE or CAST; to compare with it write IS"
+                    " NULL"
+                )
             case Literal(literal):
                 return row.Constant(literal, row.KINDS[type(literal)])
             case Call("+" | "-" | "*" | "/" as sign, (left, right)):
@@ -54,7 +63,9 @@ class Reader:
                 return _comparison(sign, read(left), read(right))
             case Call("between", (part, low, high)):
                 value = read(part)
-                return row.Every((_comparison(">=", value, read(low)), _comparison("<=", value, read(high))))
+                return row.Every(
+                    (_comparison(">=", value, read(low)), _comparison("<=", value, read(high)))
+                )
             case Call("in", (part, *nodes)):
                 return _membership(read(part), [*map(read, nodes)])
             case Call("is null", (part,)):
@@ -68,7 +79,10 @@ class Reader:
             case Call("like"):
                 raise refused("LIKE takes a literal, as in name LIKE 'a%'")
             case Call("[]"):
-                raise refused("a list is supported for the shares of quantiles only; for choices write IN ('a', 'b')")
+                raise refused(
+                    "a list is supported for the shares of quantiles only; for choices write IN"
+                    " ('a', 'b')"
+                )
             case Case():
                 return self._case(node)
             case Cast(part, to):
@@ -84,22 +98,28 @@ class Reader:
             case Call("DATE_TRUNC" | "DATETRUNC", (Literal(str() as unit), date)):
                 return row.Truncated(_date_part(unit, functions.UNITS), read(date))
             case Call("DATE_DIFF" | "DATEDIFF", (Literal(str() as unit), first, last)):
-                return _between(_date_part(unit, functions.UNITS), *map(_as_moment, map(read, (first, last))))
-            case Call(name, (date, Literal(str() as format))) | Call(name, (Literal(str() as format), date)) if (
-                name in functions.LABEL_FUNCTIONS and format in functions.LABELS
-            ):
+                return _between(
+                    _date_part(unit, functions.UNITS), *map(_as_moment, map(read, (first, last)))
+                )
+            case Call(name, (date, Literal(str() as format))) | Call(
+                name, (Literal(str() as format), date)
+            ) if name in functions.LABEL_FUNCTIONS and format in functions.LABELS:
                 return _label(*functions.LABELS[format], _as_moment(read(date)))
             case Call("WEEKDAY" | "DAYOFWEEK" | "DAY_OF_WEEK" | "DOW"):
                 return row.Part(_date_part("weekday", functions.PARTS), read(argument(node)))
             case Call("COALESCE" | "IFNULL" | "NVL", parts):
                 return row.Coalesce(self._values(parts))
             case Call("LEAST" | "GREATEST" as name, parts):
-                return row.Function("least" if name == "LEAST" else "greatest", tuple(map(read, parts)))
+                return row.Function(
+                    "least" if name == "LEAST" else "greatest", tuple(map(read, parts))
+                )
             case Call("SUBSTRING" | "SUBSTR", (text, first, *length)) if len(length) < 2:
                 size = read(length[0]) if length else _number(LONGEST_TEXT)
                 return row.Function("substring", (read(text), read(first), size))
             case Call("IF" | "IIF", (condition, value, *otherwise)) if len(otherwise) < 2:
-                return self._case(Case(None, ((condition, value),), *(otherwise or [Literal(None)])))
+                return self._case(
+                    Case(None, ((condition, value),), *(otherwise or [Literal(None)]))
+                )
             case Call():
                 raise _unknown(node)
         assert_never(node)
@@ -107,12 +127,16 @@ class Reader:
     def condition(self, node: Node) -> Expression:
         condition = self.expression(node)
         if kind_of(condition) != "truth":
-            raise refused(f"a condition is needed here, such as age >= 65, got a {kind_of(condition)}")
+            raise refused(
+                f"a condition is needed here, such as age >= 65, got a {kind_of(condition)}"
+            )
         return condition
 
     def check_table(self, table: str | None) -> None:
         if table not in (None, self.table):
-            raise refused(f"there is no table {quote(table)} here; leave it out before the name of the column")
+            raise refused(
+                f"there is no table {quote(table)} here; leave it out before the name of the column"
+            )
 
     def _case(self, node: Case) -> Expression:
         conditions = [self.expression(condition) for condition, _ in node.branches]
@@ -132,7 +156,9 @@ class Reader:
 
     def _cast(self, node: Node, to: Type) -> Expression:
         if node == Literal(None):
-            return row.Constant(None, "number" if to == "integer" else "date" if to == "day" else to)
+            return row.Constant(
+                None, "number" if to == "integer" else "date" if to == "day" else to
+            )
         part = self.expression(node)
         match to:
             case "integer":
@@ -141,13 +167,15 @@ class Reader:
             case "day":
                 date = _as_date(part)
                 if isinstance(date, row.Constant) and isinstance(date.value, datetime):
-                    return row.Constant(date.value.replace(hour=0, minute=0, second=0, microsecond=0), "date")
+                    return row.Constant(
+                        date.value.replace(hour=0, minute=0, second=0, microsecond=0), "date"
+                    )
                 return row.Truncated("day", date)
             case "date":
                 return _as_date(part)
         return row.Cast(part, to)
 
-    def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911 - one case for each aggregate
+    def aggregate(self, node: Node) -> Aggregate | None:  # noqa: PLR0911
         """The aggregate of a node, or None if it is not an aggregate."""
         if not isinstance(node, Call):
             return None
@@ -162,10 +190,15 @@ class Reader:
             case "HISTOGRAM":
                 return None
             case "MIN" | "MAX" if len(node.arguments) > 1:
-                raise refused("min and max take one argument; for the smaller of two numbers write LEAST(x, y)")
+                raise refused(
+                    "min and max take one argument; for the smaller of two numbers write"
+                    " LEAST(x, y)"
+                )
             case name if name in functions.QUANTILES:
                 if len(node.arguments) != 2:
-                    raise refused("a quantile needs a share between 0 and 1, as in quantile(age, 0.9)")
+                    raise refused(
+                        "a quantile needs a share between 0 and 1, as in quantile(age, 0.9)"
+                    )
                 return self.quantiles(node.arguments[0], shares_of(node.arguments[1]))
             case name if name in functions.STATISTIC_NAMES:
                 statistic, sample = functions.STATISTIC_NAMES[name]
@@ -185,9 +218,13 @@ class Reader:
 
     def bins(self, subject: Node, limits: Sequence[Node]) -> Group:
         try:
-            return self.scope.group(self.expression(subject), edges([_edge(limit) for limit in limits]))
+            return self.scope.group(
+                self.expression(subject), edges([_edge(limit) for limit in limits])
+            )
         except InvalidParameter as error:
-            raise refused(f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}") from None
+            raise refused(
+                f"BIN takes a number and edges, as in bin(age, 0, 18, 65); {error}"
+            ) from None
 
     def _units(self, node: Call) -> Aggregate:
         scope, unit = self.scope, self.scope.policy.unit_column
@@ -223,7 +260,9 @@ def _numbered(unit: Unit, date: Expression) -> Expression:
             since = row.Arithmetic("+", row.Part("days", date), _number(3))
             return row.Function("floor", (row.Arithmetic("/", since, _number(7)),))
     longer, count = _COUNTED[unit]
-    return row.Arithmetic("+", row.Arithmetic("*", _number(count), row.Part(longer, date)), row.Part(unit, date))
+    return row.Arithmetic(
+        "+", row.Arithmetic("*", _number(count), row.Part(longer, date)), row.Part(unit, date)
+    )
 
 
 def _number(value: int) -> row.Constant:
@@ -233,12 +272,18 @@ def _number(value: int) -> row.Constant:
 def _label(unit: Unit, length: int, date: Expression) -> Expression:
     """The beginning of a period as an ISO date, or a prefix of it: 2024-02 for a month."""
     text = row.Cast(row.Truncated(unit, date), "text")
-    return row.Function("substring", (text, _number(1), _number(length))) if length < len("2024-02-29") else text
+    return (
+        row.Function("substring", (text, _number(1), _number(length)))
+        if length < len("2024-02-29")
+        else text
+    )
 
 
 def _as_moment(part: Expression) -> Expression:
     """A date; a text literal is read as a date."""
-    return _as_date(part) if isinstance(part, row.Constant) and isinstance(part.value, str) else part
+    return (
+        _as_date(part) if isinstance(part, row.Constant) and isinstance(part.value, str) else part
+    )
 
 
 def argument(call: Call) -> Node:
@@ -251,10 +296,16 @@ def argument(call: Call) -> Node:
 
 def _unknown(call: Call) -> Exception:
     if call.name in functions.AGGREGATES:
-        return refused(f"{call.name} is not supported here; use aggregates in SELECT, HAVING and ORDER BY")
+        return refused(
+            f"{call.name} is not supported here; use aggregates in SELECT, HAVING and ORDER BY"
+        )
     if call.name in functions.USAGES:
-        return refused(f"{call.name} is not supported in this form; write {functions.USAGES[call.name]}")
-    near = did_you_mean(call.name, [*functions.OFFERED.split(", "), *functions.STATISTIC_NAMES, "BIN"], cutoff=0.7)
+        return refused(
+            f"{call.name} is not supported in this form; write {functions.USAGES[call.name]}"
+        )
+    near = did_you_mean(
+        call.name, [*functions.OFFERED.split(", "), *functions.STATISTIC_NAMES, "BIN"], cutoff=0.7
+    )
     hint = near or f"the functions are {functions.OFFERED}"
     return refused(f"{quote(call.name)} is not supported; {hint}")
 
@@ -282,7 +333,9 @@ def _comparison(sign: ComparisonSign, left: Expression, right: Expression) -> Ex
 
 
 def _alike(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides; a text literal is read like the other side: as a date, or as a cell of the column."""
+    """Both sides; a text literal is read like the other side: as a date, or as a cell of the
+    column.
+    """
     return _beside(left, right), _beside(right, left)
 
 
@@ -308,7 +361,9 @@ def _date_part(name: str, names: dict[str, Value]) -> Value:
 
 
 def aggregating(node: Node) -> bool:
-    return any(isinstance(part, Call) and part.name in functions.AGGREGATES for part, _ in walk(node))
+    return any(
+        isinstance(part, Call) and part.name in functions.AGGREGATES for part, _ in walk(node)
+    )
 
 
 def shares_of(node: Node) -> list[Fraction]:

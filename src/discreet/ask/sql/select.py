@@ -1,4 +1,5 @@
-"""From the syntax of SELECT to a query. HAVING, ORDER BY and LIMIT are post-processing, so they cost nothing.
+"""From the syntax of SELECT to a query. HAVING, ORDER BY and LIMIT are post-processing, so they
+cost nothing.
 
 SELECT   aggregates, group columns, arithmetic of released numbers, AS names
 FROM     one name: the study's data
@@ -17,7 +18,18 @@ from fractions import Fraction
 from discreet.ask import query as queries
 from discreet.ask.kinds import refused
 from discreet.ask.normal import INVERSE, decimal, normal
-from discreet.ask.query import Aggregate, Combined, Group, Named, Number, Output, Quantiles, Query, Test, group_text
+from discreet.ask.query import (
+    Aggregate,
+    Combined,
+    Group,
+    Named,
+    Number,
+    Output,
+    Quantiles,
+    Query,
+    Test,
+    group_text,
+)
 from discreet.ask.sql.functions import QUANTILES
 from discreet.ask.sql.reader import Reader, aggregating, shares_of
 from discreet.ask.sql.syntax import Call, Item, Literal, Name, Node, Select
@@ -48,8 +60,13 @@ class Selection:
         if not self.aggregates:
             raise refused("the question has no aggregate; add count(*), or another aggregate")
         condition = None if select.where is None else normal(self.reader.condition(select.where))
-        aggregates, groups = tuple(("", aggregate) for aggregate in self.aggregates), tuple(self.groups.values())
-        return queries.assembled(Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit))
+        aggregates, groups = (
+            tuple(("", aggregate) for aggregate in self.aggregates),
+            tuple(self.groups.values()),
+        )
+        return queries.assembled(
+            Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit)
+        )
 
     def _add_group(self, group: Group) -> Named:
         self.groups[group_text(group)] = group
@@ -87,17 +104,27 @@ class Selection:
             case node:
                 output = self._output(node)
                 if isinstance(output, Number):
-                    raise refused("a constant needs no data; ask for count(*), or another aggregate")
+                    raise refused(
+                        "a constant needs no data; ask for count(*), or another aggregate"
+                    )
                 self.outputs.append((item.alias or item.label, output))
 
     def _histogram(self, item: Item, arguments: Sequence[Node]) -> None:
         """histogram(x) is GROUP BY the bins of x, with count(*)."""
-        if not arguments or any(aggregating(sibling.node) for sibling in self.select.items if sibling is not item):
-            raise refused("a histogram takes a column and must be asked alone, or with group columns: histogram(age)")
+        if not arguments or any(
+            aggregating(sibling.node) for sibling in self.select.items if sibling is not item
+        ):
+            raise refused(
+                "a histogram takes a column and must be asked alone, or with group columns:"
+                " histogram(age)"
+            )
         subject, *limits = arguments
         group = self.reader.bins(subject, limits) if limits else self.reader.group(subject)
         if group.edges is None:
-            raise refused("a histogram needs bins; declare bins of the column, or write histogram(age, 0, 18, 65)")
+            raise refused(
+                "a histogram needs bins; declare bins of the column, or write histogram(age, 0,"
+                " 18, 65)"
+            )
         label = subject.name if isinstance(subject, Name) else item.label
         self.outputs.append((item.alias or label, self._add_group(group)))
         self.aggregates.append(self.reader.scope.count(None))
@@ -115,7 +142,9 @@ class Selection:
         aggregate = self.reader.aggregate(node)
         if aggregate is not None:
             if isinstance(aggregate, Quantiles) and len(aggregate.shares) > 1:
-                raise refused("several quantiles at once must be an item of SELECT; give one share here")
+                raise refused(
+                    "several quantiles at once must be an item of SELECT; give one share here"
+                )
             self.aggregates.append(aggregate)
             return Named(queries.aggregate_text(aggregate))
         if aggregating(node):
@@ -126,7 +155,10 @@ class Selection:
     def _number(self, node: Node) -> Output:
         output = self._output(node)
         if isinstance(output, Named) and output.name in self.groups:
-            raise refused("a group's key is not a released number; select keys with WHERE, and compute with aggregates")
+            raise refused(
+                "a group's key is not a released number; select keys with WHERE, and compute with"
+                " aggregates"
+            )
         return output
 
     def _key(self, node: Node) -> Output:
@@ -138,8 +170,12 @@ class Selection:
             self.reader.expression(node)  # an undeclared column is refused with another message
             nodes = [item.node for item in self.select.items]
             if any(map(aggregating, nodes)):
-                names = dict.fromkeys(name_in_sql(name.name) for name in [*nodes, node] if isinstance(name, Name))
-                raise refused(f"{quote(node.name)} is beside an aggregate; add GROUP BY {', '.join(names)}")
+                names = dict.fromkeys(
+                    name_in_sql(name.name) for name in [*nodes, node] if isinstance(name, Name)
+                )
+                raise refused(
+                    f"{quote(node.name)} is beside an aggregate; add GROUP BY {', '.join(names)}"
+                )
             raise refused(f"{quote(node.name)} would release rows. {QUANTITIES}")
         try:
             group = self.reader.group(node)
@@ -179,11 +215,17 @@ class Selection:
                 comparisons = (Call(">=", (part, low)), Call("<=", (part, high)))
                 return self._test(Call("and", comparisons), negated=negated)
             case Call("=" | "<>" | "<" | "<=" | ">" | ">=" as sign, (left, right)):
-                return Test(INVERSE[sign] if negated else sign, (self._number(left), self._number(right)))
-        raise refused("HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE")
+                return Test(
+                    INVERSE[sign] if negated else sign, (self._number(left), self._number(right))
+                )
+        raise refused(
+            "HAVING compares released numbers, as in HAVING count(*) > 100; for rows use WHERE"
+        )
 
 
 def _index(position: Fraction, count: int) -> int:
     if position.denominator != 1 or not 1 <= position <= count:
-        raise refused(f"a position must be a whole number from 1 to {count}, got {quote(decimal(position))}")
+        raise refused(
+            f"a position must be a whole number from 1 to {count}, got {quote(decimal(position))}"
+        )
     return int(position) - 1

@@ -45,12 +45,13 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: the name of a function in capitals, or an operation as a sign or in lowercase. -x is 0 - x.
+    """A call: the name of a function in capitals, or an operation as a sign or in lowercase. -x is
+    0 - x.
 
-    "not" and "is null" have one argument; "between" has x, low and high; "in" has x and its choices; "and" and "or"
-    have two or more, none of which has the same name; "[]" is a list. Calls with words inside have plain names:
-    count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER (WHERE x) is COUNT_IF(x), and
-    percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
+    "not" and "is null" have one argument; "between" has x, low and high; "in" has x and its
+    choices; "and" and "or" have two or more, none of which has the same name; "[]" is a list. Calls
+    with words inside have plain names: count(DISTINCT x) is COUNT DISTINCT(x), count(*) FILTER
+    (WHERE x) is COUNT_IF(x), and percentile_cont(p) WITHIN GROUP (ORDER BY x) is QUANTILE(x, p).
     """
 
     name: str

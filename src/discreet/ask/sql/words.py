@@ -32,7 +32,9 @@ TEXT, NUMBER, QUOTED, END = "'", "0", '"', ""
 
 _WORDS = [row.word for row in STATISTICS.values() if row.sql and row.menu]
 QUANTITIES = f"Ask for {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
-JOIN = "joins and second tables are not supported; the custodian can make a SELECT the study's source"
+JOIN = (
+    "joins and second tables are not supported; the custodian can make a SELECT the study's source"
+)
 
 _RESERVED = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT IN BETWEEN IS LIKE CASE WHEN THEN ELSE END
     DISTINCT TRUE FALSE NULL ISNULL NOTNULL ASC DESC FILTER WITHIN FOR CAST TRY_CAST"""
@@ -46,7 +48,9 @@ _TOTALS = "ROLLUP, CUBE and GROUPING SETS are not supported; ask for each groupi
 _LIKE = "only LIKE with a literal is supported, as in LOWER(name) LIKE 'a%'"
 
 _REFUSED = {
-    **dict.fromkeys(("JOIN", "ON", "CROSS", "LATERAL", "UNNEST", "USING", "POSITIONAL", "ASOF"), JOIN),
+    **dict.fromkeys(
+        ("JOIN", "ON", "CROSS", "LATERAL", "UNNEST", "USING", "POSITIONAL", "ASOF"), JOIN
+    ),
     **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), _SET),
     **dict.fromkeys(("OVER", "PARTITION", "WINDOW", "QUALIFY"), _WINDOW),
     **dict.fromkeys(("SAMPLE", "TABLESAMPLE"), _SAMPLE),
@@ -81,7 +85,9 @@ _UNKNOWN = re.compile(r"/\*|[.0-9][\w.]*|\w+|[^\w\s'\"()]+|.", re.DOTALL)
 
 class Word(NamedTuple):
     key: str
-    """The key for the grammar: a word in capitals, a sign, or the key of literals or of quoted names."""
+    """The key for the grammar: a word in capitals, a sign, or the key of literals or of quoted
+    names.
+    """
     value: str
     """A name or a literal without its quotes."""
     written: str
@@ -89,7 +95,10 @@ class Word(NamedTuple):
 
 def words_of(text: str) -> list[Word]:
     if len(text) > LONGEST_QUESTION:
-        raise refused(f"a question may have {LONGEST_QUESTION:,} characters, got {len(text):,}; ask less at once")
+        raise refused(
+            f"a question may have {LONGEST_QUESTION:,} characters, got {len(text):,}; ask less at"
+            " once"
+        )
     words, start = [], 0
     while start < len(text):
         piece = _PATTERN.match(text, start)
@@ -104,7 +113,9 @@ def words_of(text: str) -> list[Word]:
             case "number":
                 words.append(Word(NUMBER, written.replace("_", ""), written))
             case "word" | "sign":  # the capital of ſ, which is not ASCII, is S
-                words.append(Word(written.upper() if written.isascii() else written, written, written))
+                words.append(
+                    Word(written.upper() if written.isascii() else written, written, written)
+                )
     return words
 
 
@@ -116,7 +127,9 @@ def refuse_words(words: Sequence[Word], columns: Iterable[str]) -> None:
             case ";":
                 raise refused("only one question can be asked at a time; ask them one by one")
             case "SELECT" if before.key:
-                raise refused("a SELECT inside another SELECT is not supported; ask them one by one")
+                raise refused(
+                    "a SELECT inside another SELECT is not supported; ask them one by one"
+                )
             case "DISTINCT" if before.key != "(":
                 raise refused("DISTINCT is supported in count(DISTINCT unit) only; use GROUP BY")
             case key if key in _REFUSED and key not in names and before.key != "AS":
@@ -139,9 +152,21 @@ def label(words: Sequence[Word]) -> str:
             or word.key in (")", "]", ",", ".", "::")
         )
         lower = after.key == "(" and is_plain(word)
-        written = word.written.lower() if lower else word.key if word.key in RESERVED else word.written
+        written = (
+            word.written.lower() if lower else word.key if word.key in RESERVED else word.written
+        )
         text += written if tight else f" {written}"
-        ends = is_plain(before) or before.key in (TEXT, NUMBER, QUOTED, ")", "]", "END", "NULL", "TRUE", "FALSE")
+        ends = is_plain(before) or before.key in (
+            TEXT,
+            NUMBER,
+            QUOTED,
+            ")",
+            "]",
+            "END",
+            "NULL",
+            "TRUE",
+            "FALSE",
+        )
         is_signed, before = word.key == "-" and not ends, word
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 3] + "…"
 
@@ -165,7 +190,9 @@ def _unreadable(text: str, start: int) -> Exception:
     if piece in (TEXT, QUOTED):
         return refused(f"this cannot be read as SQL: the closing {piece} is missing")
     if piece == "/*":
-        return refused("this cannot be read as SQL: a comment is not closed, or contains another comment")
+        return refused(
+            "this cannot be read as SQL: a comment is not closed, or contains another comment"
+        )
     if piece[0] in ".0123456789":
         return refused(f"{quote(piece)} cannot be read as a number; write it as 65, 0.5 or 1e3")
     return refused(f"{quote(piece)} is not supported; use + - * / and comparisons")

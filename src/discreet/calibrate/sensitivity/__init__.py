@@ -1,4 +1,5 @@
-"""How far one unit can move a statistic: the global sensitivity in the L1 norm, as an exact fraction.
+"""How far one unit can move a statistic: the global sensitivity in the L1 norm, as an exact
+fraction.
 
     Δ = sup over neighbours x, x′ of ‖f(x) − f(x′)‖₁,   values in [L, H], R = H − L     [DMNS06]
 
@@ -12,9 +13,10 @@
     min, max        R                           R
     histogram       2                           1
 
-Under add-remove n is a public lower bound on the number of units in the larger neighbour; the smaller one has one unit
-less, and a statistic of too few units may be any number in its range. The table holds where every row counts: a WHERE,
-or missing values that are dropped, make n private. `discreet.mean` and the other functions need no public n.
+Under add-remove n is a public lower bound on the number of units in the larger neighbour; the
+smaller one has one unit less, and a statistic of too few units may be any number in its range. The
+table holds where every row counts: a WHERE, or missing values that are dropped, make n private.
+`discreet.mean` and the other functions need no public n.
 
 These parameters mean the same in all functions:
 
@@ -45,7 +47,19 @@ from discreet.parameters import (
     quote,
 )
 
-__all__ = ["count", "histogram", "max", "mean", "median", "min", "proportion", "quantile", "std", "sum", "variance"]
+__all__ = [
+    "count",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "proportion",
+    "quantile",
+    "std",
+    "sum",
+    "variance",
+]
 
 
 def count(*, neighbors: Neighbors = "change-one") -> Fraction:
@@ -144,11 +158,14 @@ def proportion(*, n: int, neighbors: Neighbors = "change-one") -> Fraction:
     return Fraction(1, _units("proportion", n, neighbors))
 
 
-def variance(*, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False) -> Fraction:
+def variance(
+    *, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False
+) -> Fraction:
     """Δ of a variance.
 
-    With the mean μ and variance V of the other n−1 units, n²·Var = n(n−1)V + (n−1)(x−μ)², so that moving x alone
-    changes it by at most (n−1)R²; adding x changes Var by −V/n + (n−1)(x−μ)²/n², which is no more for n ≥ 2.
+    With the mean μ and variance V of the other n−1 units, n²·Var = n(n−1)V + (n−1)(x−μ)², so that
+    moving x alone changes it by at most (n−1)R²; adding x changes Var by −V/n + (n−1)(x−μ)²/n²,
+    which is no more for n ≥ 2.
 
     Parameters
     ----------
@@ -170,7 +187,9 @@ def variance(*, n: int, bounds: Range, neighbors: Neighbors = "change-one", samp
     return _range(bounds) ** 2 * Fraction(units if sample else units - 1, units**2)
 
 
-def std(*, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False) -> Fraction:
+def std(
+    *, n: int, bounds: Range, neighbors: Neighbors = "change-one", sample: bool = False
+) -> Fraction:
     """Δ of a standard deviation.
 
     std = ‖x − mean‖₂/√n is a norm of x, and one unit moves x − mean by at most R·√(1−1/n).
@@ -243,8 +262,8 @@ def max(*, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
 def median(*, bounds: Range, n: int | None = None, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the middle value, or of the mean of the two middle values if n is even.
 
-    If n is even, both middle values move by at most one rank: (x₍ₖ₊₂₎ − x₍ₖ₎)/2 ≤ R/2. Without n the parity is
-    unknown, and Δ = R.
+    If n is even, both middle values move by at most one rank: (x₍ₖ₊₂₎ − x₍ₖ₎)/2 ≤ R/2. Without n
+    the parity is unknown, and Δ = R.
 
     Parameters
     ----------
@@ -270,7 +289,8 @@ def median(*, bounds: Range, n: int | None = None, neighbors: Neighbors = "chang
         case "change-one":
             return width / (2 if units % 2 == 0 else 1)
         case "add-remove":
-            return width / (2 if units >= 2 else 1)  # from one unit to none: the median of no values may be any number
+            # from one unit to none: the median of no values may be any number
+            return width / (2 if units >= 2 else 1)
 
 
 def quantile(q: Number, *, bounds: Range, neighbors: Neighbors = "change-one") -> Fraction:
@@ -302,8 +322,8 @@ def quantile(q: Number, *, bounds: Range, neighbors: Neighbors = "change-one") -
 def histogram(*, bins: int | None = None, neighbors: Neighbors = "change-one") -> Fraction:
     """Δ of the counts of disjoint bins.
 
-    A single bin is a count. Two bins that cover everyone are better released as one count, with Δ = 1: under
-    change-one the other count is n minus the released one.
+    A single bin is a count. Two bins that cover everyone are better released as one count, with Δ =
+    1: under change-one the other count is n minus the released one.
 
     Parameters
     ----------
@@ -340,14 +360,16 @@ def _units(statistic: str, n: object, neighbors: object) -> int:
     """The number of units, or a public lower bound on it under add-remove."""
     if exact_neighbors(neighbors) == "add-remove" and n is None:
         raise InvalidParameter(
-            f"the sensitivity of a {statistic} under add-remove needs n, a public lower bound on the number of units; "
-            f"without one, use discreet.{statistic}"
+            f"the sensitivity of a {statistic} under add-remove needs n, a public lower bound on"
+            f" the number of units; without one, use discreet.{statistic}"
         )
     return exact_count("n", n)
 
 
 def _spread_units(statistic: str, n: object, neighbors: object, sample: bool) -> int:
-    """The n of the formulas of variance and std, which decrease from n = 2 on, where two units can differ."""
+    """The n of the formulas of variance and std, which decrease from n = 2 on, where two units can
+    differ.
+    """
     units = _units(statistic, n, neighbors)
     if exact_neighbors(neighbors) == "add-remove":
         return builtins.max(units, 2)
@@ -357,7 +379,9 @@ def _spread_units(statistic: str, n: object, neighbors: object, sample: bool) ->
 
 
 def _root(number: int) -> Fraction:
-    """√number, or a fraction of 64 bits just above it: a longer fraction would be refused as a sensitivity."""
+    """√number, or a fraction of 64 bits just above it: a longer fraction would be refused as a
+    sensitivity.
+    """
     root = math.isqrt(number)
     if root * root == number:
         return Fraction(root)

@@ -1,8 +1,9 @@
-"""What one unit can do to the answer of a study's question: the noise scales of every design that is released.
+"""What one unit can do to the answer of a study's question: the noise scales of every design that
+is released.
 
-A design releases several totals Tᵢ at once. Adding DLap(bᵢ) to them is ε-private iff no unit moves Σ|ΔTᵢ|/bᵢ by more
-than ε: the sup of the sum, not the sum of the sups. In grid steps let a = x − L and q = a(R−a). For each value that is
-added, removed or replaced, the scales at ε = 1 are
+A design releases several totals Tᵢ at once. Adding DLap(bᵢ) to them is ε-private iff no unit moves
+Σ|ΔTᵢ|/bᵢ by more than ε: the sup of the sum, not the sum of the sups. In grid steps let a = x − L
+and q = a(R−a). For each value that is added, removed or replaced, the scales at ε = 1 are
 
     lone       Σa                           R                    n public, a value is replaced        [change-one]
     joint      Σa, Σq                       9R/8, 9R²/16         n public, a value is replaced        [change-one]
@@ -12,17 +13,19 @@ added, removed or replaced, the scales at ε = 1 are
     Bernstein  Σ(R−a)², Σ2a(R−a), Σa²       R², R², R²           a value is added or removed
     family     cells that add up to 1       1 each               a row is added or removed
     columns    Σ(2a−R) of several, and N    2R/p each, 1/rest    N private, a row is replaced         [change-one]
-    ranks      the gap of each cell         max(q, 1−q) in either direction; 1 if a value is replaced
+    ranks      the gap of each cell         max(q, 1−q) in either direction; 1 if a value is
+                                            replaced
     tree       the nodes of H levels        H if a value is added or removed
     profile    bins of units                1 each               a unit is added or removed; all of it is in one bin
 
-Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. Adding or removing a value moves the
-centred sums by at most R and 1, which costs ½ + ½, and the squares cost 4/9 + 2/9 + 3/9. A value adds R to the pair,
-and R² to Bernstein's sums. A *family* is a partition of the row: cells that are not negative and add up to 1, as the
-pair and Bernstein's sums do in units of R and R². Families whose parts p of ε add up to 1 cost ε together. Several
-centred columns with parts p share one N: replacing a row moves them by Σp ≤ 1, and adding or removing a row by Σp/2
-(2p/3 for squares), which leaves the rest to N. `UnitLimits` says how many values one unit moves. Each line has a law in
-tests/laws.
+Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. Adding or removing a
+value moves the centred sums by at most R and 1, which costs ½ + ½, and the squares cost 4/9 + 2/9 +
+3/9. A value adds R to the pair, and R² to Bernstein's sums. A *family* is a partition of the row:
+cells that are not negative and add up to 1, as the pair and Bernstein's sums do in units of R and
+R². Families whose parts p of ε add up to 1 cost ε together. Several centred columns with parts p
+share one N: replacing a row moves them by Σp ≤ 1, and adding or removing a row by Σp/2 (2p/3 for
+squares), which leaves the rest to N. `UnitLimits` says how many values one unit moves. Each line
+has a law in tests/laws.
 """
 
 from __future__ import annotations
@@ -34,12 +37,16 @@ from fractions import Fraction
 from functools import cached_property
 
 _WEIGHT = Fraction(2)
-"""The weight of the squares relative to the sum: nearly optimal for variances in the middle of their range."""
+"""The weight of the squares relative to the sum: nearly optimal for variances in the middle of
+their range.
+"""
 
 _STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
 
 _COMES = {False: Fraction(1, 2), True: Fraction(2, 3)}
-"""The cost of adding or removing a row, as a share of the part of a centred column, by whether it has squares."""
+"""The cost of adding or removing a row, as a share of the part of a centred column, by whether it
+has squares.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +101,9 @@ class UnitLimits:
         return [Fraction(self.factor * width)] * 2
 
     def variance(self, width: int) -> list[Fraction]:
-        """The scales of the totals of a mean and a variance at ε = 1: joint, squares, or Bernstein's."""
+        """The scales of the totals of a mean and a variance at ε = 1: joint, squares, or
+        Bernstein's.
+        """
         if self.public:
             return [_STRETCH * width, _STRETCH / _WEIGHT * width**2]
         if self.same_group:
@@ -103,20 +112,30 @@ class UnitLimits:
         return [Fraction(self.factor * width**2)] * 3
 
     def family(self, unit: int, part: Fraction) -> Fraction:
-        """The scale at ε = 1 of a cell to which a row adds at most `unit`, in a family with this part of ε."""
+        """The scale at ε = 1 of a cell to which a row adds at most `unit`, in a family with this
+        part of ε.
+        """
         return self.factor * unit / part
 
     def column(self, width: int, squares: bool, part: Fraction) -> list[Fraction]:
-        """The scales at ε = 1 of the centred totals of a column with this part of ε, without the number of rows."""
+        """The scales at ε = 1 of the centred totals of a column with this part of ε, without the
+        number of rows.
+        """
         scales = self.variance(width)[:2] if squares else self.mean(width)[:1]
         return [scale / part for scale in scales]
 
     def shared_rows(self, columns: Iterable[tuple[bool, Fraction]]) -> Fraction:
-        """The scale at ε = 1 of the number of rows that centred columns share; each column is (squares, part)."""
-        return self.rows / (1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction()))
+        """The scale at ε = 1 of the number of rows that centred columns share; each column is
+        (squares, part).
+        """
+        return self.rows / (
+            1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction())
+        )
 
     def comes(self, squares: bool) -> Fraction:
-        """What the number of rows costs beside a centred column, as a share of the column's part of ε."""
+        """What the number of rows costs beside a centred column, as a share of the column's part of
+        ε.
+        """
         return _COMES[squares]
 
     @cached_property

@@ -10,7 +10,9 @@ from discreet.cli.check.inspection import Finding, Inspection, inspect, shown
 from discreet.cli.progress import watched
 from discreet.errors import one_line
 
-WARNING = "This output has exact counts and cells of your data. It is not private: do not publish it."
+WARNING = (
+    "This output has exact counts and cells of your data. It is not private: do not publish it."
+)
 
 
 def run(study: str, *, as_json: bool) -> None:
@@ -20,20 +22,36 @@ def run(study: str, *, as_json: bool) -> None:
         terminal.say_json(_as_json(inspection))
         return
     terminal.say(WARNING, style="yellow")
-    of_units = "" if inspection.units is None else f" · {inspection.units:,} distinct values of {policy.unit}"
+    of_units = (
+        ""
+        if inspection.units is None
+        else f" · {inspection.units:,} distinct values of {policy.unit}"
+    )
     terminal.say(f"{inspection.rows:,} rows{of_units}")
     terminal.say(*inspection.facts)
     if inspection.findings:
         headings = ["column", "problem", "rows", "proposal for study.toml"]
-        terminal.show_table(headings, [_cells(finding, inspection.rows) for finding in inspection.findings], right=(2,))
-    quiet = [name for name in policy.columns if name not in {finding.column for finding in inspection.findings}]
+        terminal.show_table(
+            headings,
+            [_cells(finding, inspection.rows) for finding in inspection.findings],
+            right=(2,),
+        )
+    quiet = [
+        name
+        for name in policy.columns
+        if name not in {finding.column for finding in inspection.findings}
+    ]
     if quiet:
         terminal.say(f"No problems with {', '.join(quiet)}.", style="dim")
     terminal.say(_summary(inspection))
 
 
 def _cells(finding: Finding, rows: int) -> list[str]:
-    left = f" ({finding.left:,} are left{f': {shown(finding.rest)}' if finding.rest else ''})" if finding.left else ""
+    left = (
+        f" ({finding.left:,} are left{f': {shown(finding.rest)}' if finding.rest else ''})"
+        if finding.left
+        else ""
+    )
     cells = [finding.column, finding.text, _share(finding.rows, rows), f"{finding.proposal}{left}"]
     return [one_line(cell) for cell in cells]
 
@@ -45,7 +63,9 @@ def _summary(inspection: Inspection) -> str:
     parts = [decide.get(columns, f"{columns} columns need a decision.")]
     if inspection.left_out is not None and inspection.left_out[1]:
         table, rows = inspection.left_out
-        parts.append(f"As declared, {table} would leave out {_share(rows, inspection.rows)} of the rows.")
+        parts.append(
+            f"As declared, {table} would leave out {_share(rows, inspection.rows)} of the rows."
+        )
     return " ".join(parts)
 
 
@@ -70,10 +90,14 @@ def _as_json(inspection: Inspection) -> dict[str, Any]:
                 "text": finding.text,
                 "proposal": finding.proposal,
                 "left": finding.left,
-                "examples": [{"text": text, "rows": rows} for text, rows in finding.examples.items()],
+                "examples": [
+                    {"text": text, "rows": rows} for text, rows in finding.examples.items()
+                ],
             }
             for finding in inspection.findings
         ],
-        "left_out": inspection.left_out and {"by": inspection.left_out[0], "rows": inspection.left_out[1]},
+        "left_out": (
+            inspection.left_out and {"by": inspection.left_out[0], "rows": inspection.left_out[1]}
+        ),
         "summary": _summary(inspection),
     }

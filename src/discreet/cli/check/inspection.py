@@ -1,13 +1,15 @@
-"""How study.toml fits the data, for the custodian, before anything is spent: exact counts and examples of cells.
+"""How study.toml fits the data, for the custodian, before anything is spent: exact counts and
+examples of cells.
 
-This is the only module besides the mechanism that reveals exact answers. Its output is not private. It lives in `cli`,
-which no server and no study can import; it opens no ledger and writes nothing.
+This is the only module besides the mechanism that reveals exact answers. Its output is not private.
+It lives in `cli`, which no server and no study can import; it opens no ledger and writes nothing.
 
     unreadable   cells that cannot be read as the declared number, date or truth value
     no key       values that are not among the keys, and the keys that they resemble
     outside      values beyond the bounds or bins, and at which end
     missing      cells that are missing in the source, or declared so
-    limit        units with more rows than are used, and units whose names differ only by blanks or capitals
+    limit        units with more rows than are used, and units whose names differ only by blanks or
+                 capitals
 
 Proposals are tried on the data, one option after another, and kept if they read more rows.
 """
@@ -23,20 +25,37 @@ from typing import Any
 
 from discreet.ask import expression as row
 from discreet.ask.declared import Declared
-from discreet.ask.expression import Column, Comparison, Constant, Every, Expression, Missing, Negation
+from discreet.ask.expression import (
+    Column,
+    Comparison,
+    Constant,
+    Every,
+    Expression,
+    Missing,
+    Negation,
+)
 from discreet.ask.keys.column import Keys
 from discreet.ask.keys.key import Key
 from discreet.ask.policy import Policy, is_select, toml
 from discreet.ask.query import Group
 from discreet.ask.scope import Scope, check_schema, column_under
-from discreet.cli.check.proposals import MARKS, MISSING_WORDS, TWINS, USUAL, formats_of, nearest, undecoded_lines
+from discreet.cli.check.proposals import (
+    MARKS,
+    MISSING_WORDS,
+    TWINS,
+    USUAL,
+    formats_of,
+    nearest,
+    undecoded_lines,
+)
 from discreet.engines.base import Request, Rows
 from discreet.engines.choose import engine_under
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.release.public_size import public_size
 
 _FREQUENT = 300  # most frequent values that proposals are based on
-_MOST_KEYS = 10_000  # most keys for which examples of other values are fetched; more would make a long statement
+# most keys for which examples of other values are fetched; more would make a long statement
+_MOST_KEYS = 10_000
 _MOST_FORMATS = 5
 _NOUNS = {"number": "numbers", "date": "dates", "truth": "truth values", "text": "text"}
 
@@ -52,7 +71,8 @@ class Finding:
     proposal: str  # what to write into study.toml, or what happens to these rows now
     examples: Mapping[str, int] = field(default_factory=dict)
     left: int | None = None  # rows that the proposal does not help
-    rest: Mapping[str, int] = field(default_factory=dict)  # examples of those rows, as the proposal reads them
+    # examples of those rows, as the proposal reads them
+    rest: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)  # the proposed options
 
     @property
@@ -66,7 +86,8 @@ class Inspection:
     rows: int
     units: int | None
     findings: tuple[Finding, ...]
-    left_out: tuple[str, int] | None  # a likely table, in words, and how many rows it would leave out
+    # a likely table, in words, and how many rows it would leave out
+    left_out: tuple[str, int] | None
     facts: tuple[str, ...]  # whether the number of rows is public, and why; what filters the rows
 
 
@@ -74,7 +95,11 @@ def inspect(policy: Policy) -> Inspection:
     try:
         return _Inspector(policy).inspection()
     except EngineFailed as error:
-        if not isinstance(policy.source, str) or not is_select(policy.source) or "TRY_CAST" in error.sentence:
+        if (
+            not isinstance(policy.source, str)
+            or not is_select(policy.source)
+            or "TRY_CAST" in error.sentence
+        ):
             raise
         words = f"{error.sentence}; use TRY_CAST in the SELECT, which cannot fail on any row"
         raise EngineFailed(words, code=error.code) from None
@@ -98,50 +123,80 @@ class _Inspector:
 
     def inspection(self) -> Inspection:
         columns = self.policy.columns.items()
-        findings = [finding for name, declared in columns for finding in self.column(name, declared)]
+        findings = [
+            finding for name, declared in columns for finding in self.column(name, declared)
+        ]
         left_out, units = self.left_out(findings), None
         if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
-            text, proposal = f"{lines:,} lines have cells that are not UTF-8 and are missing", f'encoding = "{USUAL}"'
+            text, proposal = (
+                f"{lines:,} lines have cells that are not UTF-8 and are missing",
+                f'encoding = "{USUAL}"',
+            )
             findings.insert(0, Finding("source", "encoding", lines, text, proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
             findings += of_units
         facts = self.facts()
-        return Inspection(rows=self.rows, units=units, findings=tuple(findings), left_out=left_out, facts=facts)
+        return Inspection(
+            rows=self.rows, units=units, findings=tuple(findings), left_out=left_out, facts=facts
+        )
 
     def facts(self) -> tuple[str, ...]:
         sentences = [public_size(self.policy, self.engine).sentence]
         if self.policy.row_security:
             sentences.append(
-                "row_security = true: this study sees only the rows that the policies of the database show to its role."
+                "row_security = true: this study sees only the rows that the policies of the"
+                " database show to its role."
             )
         return tuple(sentences)
 
     def column(self, name: str, declared: Declared) -> Iterator[Finding]:
         if name == self.policy.unit_column:
             return
-        column, source = column_under(name, declared, self.schema[name]), Column(name, self.schema[name].kind)
+        column, source = (
+            column_under(name, declared, self.schema[name]),
+            Column(name, self.schema[name].kind),
+        )
         unreadable = self.unreadable(name, declared)
         absent, unread = self.counts(Missing(self.cell(name, declared)), unreadable)
         if unread:
             examples = self.frequent(source, unreadable)
             options, note, left, rest = self.readable(name, declared, examples)
-            proposal = _lines(options) if options else "declare another type, or map = { … } for these values"
-            text = f"{unread:,} are not {_NOUNS[column.kind]}{_formats(declared)} ({shown(examples)})"
-            more: dict[str, Any] = {"examples": examples, "left": left, "rest": rest, "options": options}
+            proposal = (
+                _lines(options)
+                if options
+                else "declare another type, or map = { … } for these values"
+            )
+            text = (
+                f"{unread:,} are not {_NOUNS[column.kind]}{_formats(declared)} ({shown(examples)})"
+            )
+            more: dict[str, Any] = {
+                "examples": examples,
+                "left": left,
+                "rest": rest,
+                "options": options,
+            }
             yield Finding(name, "unreadable", unread, text, proposal + note, **more)
         yield from self.outside(name, column, declared)
         if declared.keys is not None and declared.bins is None:
             yield from self.no_key(name, column, declared)
         if absent:
-            counts_as = "they are left out" if declared.missing is None else f"they count as {_value(declared.missing)}"
+            counts_as = (
+                "they are left out"
+                if declared.missing is None
+                else f"they count as {_value(declared.missing)}"
+            )
             yield Finding(name, "missing", absent, f"{absent:,} are missing", counts_as)
 
     def cell(self, name: str, declared: Declared) -> Column:
         """A cell before it is read as its type: missing if the source or a declaration says so."""
         if self.schema[name].kind != "text":
             return Column(name, self.schema[name].kind)
-        return Column(name, "text", replace(declared.reading, whole=False, formats=(), decimal=".", thousands=""))
+        return Column(
+            name,
+            "text",
+            replace(declared.reading, whole=False, formats=(), decimal=".", thousands=""),
+        )
 
     def unreadable(self, name: str, declared: Declared) -> Expression:
         """Whether a cell is there, but cannot be read as declared."""
@@ -155,13 +210,17 @@ class _Inspector:
     def readable(
         self, name: str, declared: Declared, examples: Mapping[str, int]
     ) -> tuple[dict[str, Any], str, int, dict[str, int]]:
-        """Options that read more cells, a note, the number of cells that they still cannot read, and examples."""
+        """Options that read more cells, a note, the number of cells that they still cannot read,
+        and examples.
+        """
         options, note = _missing(declared, examples), ""
         if declared.kind == "date":
             options, note = self.dates(name, declared, options, examples)
         elif declared.kind == "number":
             letters = set("".join(examples))
-            choices = [{**options, **marks} for marks in MARKS if letters >= set(marks.values()) - {"."}]
+            choices = [
+                {**options, **marks} for marks in MARKS if letters >= set(marks.values()) - {"."}
+            ]
             if declared.type == "integer":
                 choices += [{**choice, "type": "number"} for choice in choices]
             options = self.best(name, declared, choices)
@@ -172,7 +231,9 @@ class _Inspector:
         rest = self.frequent(self.cell(name, candidate), unreadable) if left and options else {}
         return options, note, left, rest
 
-    def best(self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def best(
+        self, name: str, declared: Declared, choices: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
         """The first choice that leaves the fewest cells unread."""
         possible = _possible(declared, choices)
         left = self.unread(name, [candidate for _, candidate in possible])
@@ -181,13 +242,18 @@ class _Inspector:
     def dates(
         self, name: str, declared: Declared, options: dict[str, Any], examples: Mapping[str, int]
     ) -> tuple[dict[str, Any], str]:
-        """Formats that read more dates, best first, and a note if the other order of day and month fits as well."""
+        """Formats that read more dates, best first, and a note if the other order of day and month
+        fits as well.
+        """
         formats = list(declared.format or ("%Y-%m-%d",))
         [left] = self.unread(name, [_with(declared, options)])
         note = ""
         others = [other for other in formats_of(examples) if other not in formats]
         while left and others and len(formats) < _MOST_FORMATS:
-            candidates = [_with(declared, {**options, "format": (*formats, other), "trim": True}) for other in others]
+            candidates = [
+                _with(declared, {**options, "format": (*formats, other), "trim": True})
+                for other in others
+            ]
             unread = self.unread(name, candidates)
             if min(unread) >= left:
                 break
@@ -209,12 +275,22 @@ class _Inspector:
         below, above = self.counts(Comparison("<", column, lower), Comparison(">", column, upper))
         if not below + above:
             return
-        side = "all below" if not above else "all above" if not below else f"{below:,} below, {above:,} above"
+        side = (
+            "all below"
+            if not above
+            else "all above"
+            if not below
+            else f"{below:,} below, {above:,} above"
+        )
         shown = [_value(end) for end in ends]
         used = [*shown[: below > 0], *shown[2 - (above > 0) :]]
         happens = f"they count as {' or '.join(used)}"
         if column.kind == "date" or not declared.bounds:
-            happens = "groups leave them out" if declared.other is None else f"groups count them as {declared.other}"
+            happens = (
+                "groups leave them out"
+                if declared.other is None
+                else f"groups count them as {declared.other}"
+            )
         period = "–".join(shown) if column.kind == "number" else " to ".join(shown)
         text = f"{below + above:,} lie outside {period} ({side})"
         yield Finding(name, "outside", below + above, text, happens)
@@ -227,17 +303,28 @@ class _Inspector:
         examples: dict[str, int] = {}
         if len(keys) <= _MOST_KEYS:
             listed = row.Membership(column, tuple(Constant(key, column.kind) for key in keys))
-            examples = self.frequent(row.Cast(column, "text") if column.kind != "text" else column, Negation(listed))
-        options, left, rest = self.spelled(name, column, declared) if column.kind == "text" else ({}, lost, {})
+            examples = self.frequent(
+                row.Cast(column, "text") if column.kind != "text" else column, Negation(listed)
+            )
+        options, left, rest = (
+            self.spelled(name, column, declared) if column.kind == "text" else ({}, lost, {})
+        )
         if not options:
             goes = "left out" if declared.other is None else f"counted as {declared.other}"
             text = f"{lost:,} match no key ({shown(examples)})"
-            proposal = f"they are {goes}" + ('; other = "…" would count them' if declared.other is None else "")
+            proposal = f"they are {goes}" + (
+                '; other = "…" would count them' if declared.other is None else ""
+            )
             yield Finding(name, "other", lost, text, proposal, examples=examples)
             return
         similar = {example: rows for example, rows in examples.items() if example not in rest}
         text = f"{lost:,} match no key, but are similar to one ({shown(similar)})"
-        more: dict[str, Any] = {"examples": examples, "left": left, "rest": rest, "options": options}
+        more: dict[str, Any] = {
+            "examples": examples,
+            "left": left,
+            "rest": rest,
+            "options": options,
+        }
         yield Finding(name, "no key", lost, text, _lines(options), **more)
 
     def lost(self, name: str, candidates: Sequence[Declared]) -> list[int]:
@@ -250,9 +337,18 @@ class _Inspector:
             lost.append(int(counted[-1]) - self.counts(Missing(column))[0])
         return lost
 
-    def spelled(self, name: str, column: Column, declared: Declared) -> tuple[dict[str, Any], int, dict[str, int]]:
-        """Options under which more cells match keys, the number of cells that still match none, and examples."""
-        choices: list[dict[str, Any]] = [{}, {"trim": True}, {"casefold": True}, {"trim": True, "casefold": True}]
+    def spelled(
+        self, name: str, column: Column, declared: Declared
+    ) -> tuple[dict[str, Any], int, dict[str, int]]:
+        """Options under which more cells match keys, the number of cells that still match none, and
+        examples.
+        """
+        choices: list[dict[str, Any]] = [
+            {},
+            {"trim": True},
+            {"casefold": True},
+            {"trim": True, "casefold": True},
+        ]
         possible = _possible(declared, choices)
         left = self.lost(name, [candidate for _, candidate in possible])
         options, candidate = possible[left.index(min(left))]
@@ -266,7 +362,9 @@ class _Inspector:
         if not missing and not pairs:
             return options, min(left), others
         options |= missing | ({"map": {**dict(declared.map or ()), **pairs}} if pairs else {})
-        remaining = {text: count for text, count in others.items() if text not in words and text not in pairs}
+        remaining = {
+            text: count for text, count in others.items() if text not in words and text not in pairs
+        }
         return options, self.lost(name, [_with(declared, options)])[0], remaining
 
     def units(self, unit: str) -> tuple[int, list[Finding]]:
@@ -280,15 +378,23 @@ class _Inspector:
             findings.append(Finding(unit, "limit", beyond, text, ignored))
         if named < self.rows:
             without = self.rows - named
-            findings.append(Finding(unit, "no unit", without, f"{without:,} rows have no value", "they are left out"))
+            findings.append(
+                Finding(
+                    unit, "no unit", without, f"{without:,} rows have no value", "they are left out"
+                )
+            )
         if spelled < units:
-            text = f"{units - spelled:,} of {units:,} differ from another only by blanks or capitals"
+            text = (
+                f"{units - spelled:,} of {units:,} differ from another only by blanks or capitals"
+            )
             advice = "each counts as a separate unit: clean them in a SELECT"
             findings.append(Finding(unit, "spelling", 0, text, advice))
         return units, findings
 
     def left_out(self, findings: Sequence[Finding]) -> tuple[str, int] | None:
-        """The table by the keys and the months that lose most rows, and how many rows are in none of its cells."""
+        """The table by the keys and the months that lose most rows, and how many rows are in none
+        of its cells.
+        """
         lost: dict[str, int] = {}
         for finding in findings:
             if finding.problem in ("unreadable", "no key", "other", "missing"):
@@ -296,7 +402,11 @@ class _Inspector:
         scope, columns, words = Scope(self.policy, self.schema), self.policy.columns, []
         wheres: list[Expression] = []
         groups: list[Group] = []
-        keyed = [name for name in lost if (columns[name].keys or columns[name].bins) and columns[name].other is None]
+        keyed = [
+            name
+            for name in lost
+            if (columns[name].keys or columns[name].bins) and columns[name].other is None
+        ]
         if keyed:
             name = max(keyed, key=lost.__getitem__)
             groups.append(replace(scope.group(scope.column(name, exact=True)), other=None))
@@ -305,14 +415,24 @@ class _Inspector:
             match columns[name].bounds:
                 case (datetime() as first, datetime() as last):
                     month = row.Truncated("month", scope.column(name, exact=True))
-                    ends = [day.replace(day=1, hour=0, minute=0, second=0, microsecond=0) for day in (first, last)]
+                    ends = [
+                        day.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+                        for day in (first, last)
+                    ]
                     signs: tuple[row.ComparisonSign, ...] = (">=", "<=")
                     constants = (Constant(end, "date") for end in ends)
-                    wheres += [Comparison(sign, month, end) for sign, end in zip(signs, constants, strict=True)]
+                    wheres += [
+                        Comparison(sign, month, end)
+                        for sign, end in zip(signs, constants, strict=True)
+                    ]
                     words.append(f"month of {name}")
                     break
         if not words:
-            numbers = [name for name in lost if columns[name].kind == "number" and columns[name].missing is None]
+            numbers = [
+                name
+                for name in lost
+                if columns[name].kind == "number" and columns[name].missing is None
+            ]
             if not numbers:
                 return None
             name = max(numbers, key=lost.__getitem__)
@@ -328,7 +448,9 @@ def _with(declared: Declared, options: Mapping[str, Any]) -> Declared:
     return replace(declared, **more)
 
 
-def _possible(declared: Declared, choices: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Declared]]:
+def _possible(
+    declared: Declared, choices: Sequence[dict[str, Any]]
+) -> list[tuple[dict[str, Any], Declared]]:
     """The choices that a policy accepts: marks must differ, and no two keys may become equal."""
     possible = []
     for choice in choices:
@@ -338,9 +460,15 @@ def _possible(declared: Declared, choices: Sequence[dict[str, Any]]) -> list[tup
 
 
 def _missing(declared: Declared, texts: Iterable[str]) -> dict[str, Any]:
-    """The option that declares words for a missing value among these texts; empty if there are none."""
+    """The option that declares words for a missing value among these texts; empty if there are
+    none.
+    """
     words = [text for text in texts if text.strip().lower() in MISSING_WORDS]
-    return {"missing_values": tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))} if words else {}
+    return (
+        {"missing_values": tuple(dict.fromkeys([*(declared.missing_values or ()), *words]))}
+        if words
+        else {}
+    )
 
 
 def _keys(declared: Declared, column: Column) -> Keys:
@@ -362,7 +490,9 @@ def _formats(declared: Declared) -> str:
 
 
 def shown(examples: Mapping[str, Any]) -> str:
-    return ", ".join(toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3])
+    return ", ".join(
+        toml(text if len(text) <= 30 else text[:29] + "…") for text in list(examples)[:3]
+    )
 
 
 def _value(value: Key | None) -> str:

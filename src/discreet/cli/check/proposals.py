@@ -1,4 +1,6 @@
-"""How people write cells: words for a missing value, marks, dates, spellings of a key, and lines that are not UTF-8."""
+"""How people write cells: words for a missing value, marks, dates, spellings of a key, and lines
+that are not UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,27 @@ from pathlib import Path
 from discreet.engines.endings import CSV
 from discreet.engines.sql.patterns import date_shape
 
-USUAL = "windows-1252"  # what spreadsheets in western offices write: Latin-1, except control characters
+# what spreadsheets in western offices write: Latin-1, except control characters
+USUAL = "windows-1252"
 MISSING_WORDS = frozenset(
-    ("", "n/a", "na", "n.a.", "#n/a", "nan", "null", "none", "nil", "-", "--", "—", "?", ".", "missing", "unknown")
+    (
+        "",
+        "n/a",
+        "na",
+        "n.a.",
+        "#n/a",
+        "nan",
+        "null",
+        "none",
+        "nil",
+        "-",
+        "--",
+        "—",
+        "?",
+        ".",
+        "missing",
+        "unknown",
+    )
 )
 
 MARKS: tuple[dict[str, str], ...] = (
@@ -57,14 +77,20 @@ def formats_of(texts: Iterable[str]) -> list[str]:
     ['%d/%m/%Y', '%m/%d/%Y']
     """
     stripped = [text.strip().lower() for text in texts]
-    shapes = {written: re.compile(date_shape(written).pattern, re.IGNORECASE) for written in DATE_FORMATS}
+    shapes = {
+        written: re.compile(date_shape(written).pattern, re.IGNORECASE) for written in DATE_FORMATS
+    }
     return [written for written, shape in shapes.items() if any(map(shape.fullmatch, stripped))]
 
 
 def kind_of_texts(texts: Iterable[str]) -> str:
     """The kind of most texts: number, date or text.
 
-    >>> kind_of_texts(["1,234.50", "n/a", "17"]), kind_of_texts(["13/05/2025", "2025-05-13"]), kind_of_texts(["A", "1"])
+    >>> (
+    ...     kind_of_texts(["1,234.50", "n/a", "17"]),
+    ...     kind_of_texts(["13/05/2025", "2025-05-13"]),
+    ...     kind_of_texts(["A", "1"]),
+    ... )
     ('number', 'date', 'text')
     """
     cells = [cell for text in texts if (cell := text.strip().lower()) not in MISSING_WORDS]
@@ -72,7 +98,9 @@ def kind_of_texts(texts: Iterable[str]) -> str:
     numbers = sum(_NUMBER.fullmatch(cell) is not None for cell in cells)
     dates = sum(any(shape.fullmatch(cell) for shape in shapes) for cell in cells)
     enough = _MOST * len(cells)
-    return "number" if cells and numbers >= enough else "date" if cells and dates >= enough else "text"
+    return (
+        "number" if cells and numbers >= enough else "date" if cells and dates >= enough else "text"
+    )
 
 
 def nearest(texts: Mapping[str, int], keys: Iterable[str]) -> dict[str, str]:
@@ -95,8 +123,14 @@ def _plain(text: str) -> str:
 
 
 def undecoded_lines(source: object, most: int | None = None) -> int:
-    """The number of lines that are not UTF-8 among the first `most` of a plain CSV file; 0 for other sources."""
-    if not isinstance(source, str) or Path(source).suffix.lower() not in CSV or not Path(source).is_file():
+    """The number of lines that are not UTF-8 among the first `most` of a plain CSV file; 0 for
+    other sources.
+    """
+    if (
+        not isinstance(source, str)
+        or Path(source).suffix.lower() not in CSV
+        or not Path(source).is_file()
+    ):
         return 0
     with Path(source).open("rb") as file:
         return sum(not _is_utf8(line) for line in islice(file, most))

@@ -1,7 +1,8 @@
-"""Some rows of a CSV file, for `discreet init`: the type of a column, whether it identifies people, how to read it.
+"""Some rows of a CSV file, for `discreet init`: the type of a column, whether it identifies people,
+how to read it.
 
-The proposals are those of `discreet check`, from fewer rows and without examples: `map` would write cells into
-study.toml, so it is left to `discreet check`. No count and no cell leaves this module.
+The proposals are those of `discreet check`, from fewer rows and without examples: `map` would write
+cells into study.toml, so it is left to `discreet check`. No count and no cell leaves this module.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from discreet.errors import DiscreetError
 
 _OPTIONS = ("type", "format", "decimal", "thousands", "trim", "casefold", "missing_values")
 _NEARLY_ALL, _FEW = 0.9, 20
-"""From this share of distinct values, a column identifies people; fewer rows than `_FEW` decide nothing."""
+"""From this share of distinct values, a column identifies people; fewer rows than `_FEW` decide
+nothing.
+"""
 _ROWS, _CELLS = 5_000, 1_000  # rows to read, and cells of a column to guess its type from
 
 
@@ -41,7 +44,12 @@ class Sample:
         file = Path(source)
         if not file.is_file() or suffix_of(file) not in CSV:
             return cls(None)
-        form: dict[str, Any] = {"quotechar": '"', "escapechar": '"', "all_varchar": True, "ignore_errors": True}
+        form: dict[str, Any] = {
+            "quotechar": '"',
+            "escapechar": '"',
+            "all_varchar": True,
+            "ignore_errors": True,
+        }
         try:
             names, mark, _ = header(file, None)
             with duckdb.connect(":memory:") as connection:
@@ -59,18 +67,28 @@ class Sample:
     def names_people(self, column: str) -> bool:
         """Whether nearly every row has a different value."""
         cells = None if self.rows is None else self.rows[column].drop_null()
-        return cells is not None and len(cells) >= _FEW and len(pc.unique(cells)) >= _NEARLY_ALL * len(cells)
+        return (
+            cells is not None
+            and len(cells) >= _FEW
+            and len(pc.unique(cells)) >= _NEARLY_ALL * len(cells)
+        )
 
-    def proposals(self, columns: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, str]]:
+    def proposals(
+        self, columns: Mapping[str, Mapping[str, Any]], folder: Path
+    ) -> dict[str, dict[str, str]]:
         """For declared columns, options in TOML that read more cells."""
         if self.rows is None:
             return {}
         try:
-            findings = inspect(Policy(source=self.rows, epsilon=1, columns=columns, folder=folder)).findings
+            findings = inspect(
+                Policy(source=self.rows, epsilon=1, columns=columns, folder=folder)
+            ).findings
         except DiscreetError:  # `discreet check` reports what is wrong
             return {}
         written = {
-            finding.column: {name: toml(finding.options[name]) for name in _OPTIONS if name in finding.options}
+            finding.column: {
+                name: toml(finding.options[name]) for name in _OPTIONS if name in finding.options
+            }
             for finding in findings
             if finding.options
         }

@@ -1,1 +1,3 @@
-"""`discreet init`: a first study.toml, from the names and types of columns and from what a custodian answers."""
+"""`discreet init`: a first study.toml, from the names and types of columns and from what a
+custodian answers.
+"""

@@ -1,7 +1,9 @@
-"""A first study.toml, from the schema and the custodian's answers, with all other columns as comments to fill in.
+"""A first study.toml, from the schema and the custodian's answers, with all other columns as
+comments to fill in.
 
-Names and types of columns are read, and some rows of CSV. On a terminal, `interview` asks for what the options leave
-open. The total ε, the rows of a unit and the public facts of columns have no default, since each is a promise.
+Names and types of columns are read, and some rows of CSV. On a terminal, `interview` asks for what
+the options leave open. The total ε, the rows of a unit and the public facts of columns have no
+default, since each is a promise.
 """
 
 from __future__ import annotations
@@ -21,7 +23,14 @@ from discreet.ask.scope import check_schema
 from discreet.engines.sniffing import as_cells
 from discreet.errors import InvalidParameter
 from discreet.outside import Unreadable, read_toml
-from discreet.parameters import did_you_mean, exact_chance, exact_count, exact_epsilon, exact_neighbors, quote
+from discreet.parameters import (
+    did_you_mean,
+    exact_chance,
+    exact_count,
+    exact_epsilon,
+    exact_neighbors,
+    quote,
+)
 from discreet.records import today
 from discreet.show.publication import many
 
@@ -59,7 +68,8 @@ class Draft:
     encoding: str | None = None
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)  # guessed formats of dates, by column
-    guesses: dict[str, str] = field(default_factory=dict)  # guessed types of text columns, for the comments to fill in
+    # guessed types of text columns, for the comments to fill in
+    guesses: dict[str, str] = field(default_factory=dict)
 
     @property
     def discovers(self) -> bool:
@@ -71,7 +81,9 @@ class Draft:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise InvalidParameter(f"--{option} must be column=…, got {quote(text)}")
-            self.columns.setdefault(_column(name, schema), {})[option] = value_of(option, value, folder)
+            self.columns.setdefault(_column(name, schema), {})[option] = value_of(
+                option, value, folder
+            )
 
 
 def description(source: str, schema: Schema) -> str:
@@ -83,7 +95,11 @@ def description(source: str, schema: Schema) -> str:
     """
     kinds = {name: "integer" if column.whole else column.kind for name, column in schema.items()}
     columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-    reading = "No values were read." if _typed(schema) else "Types were guessed from some rows; no values were kept."
+    reading = (
+        "No values were read."
+        if _typed(schema)
+        else "Types were guessed from some rows; no values were kept."
+    )
     return f"{source}: {many(len(schema), 'column')} ({columns}). {reading}"
 
 
@@ -103,7 +119,9 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
     try:
         options = read_toml(text)
     except Unreadable:
-        raise InvalidParameter("bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31") from None
+        raise InvalidParameter(
+            "bounds must be numbers such as 0:120, or days such as 2000-01-01:2030-12-31"
+        ) from None
     check_schema(Policy(**options, folder=folder), as_cells(schema))
     return text
 
@@ -124,12 +142,23 @@ def unit_of(text: str, schema: Schema) -> str:
 
 
 def may_grow(source: str) -> bool:
-    """Whether the source is of a kind that usually gets new rows: a table of a server, a folder, a glob.
+    """Whether the source is of a kind that usually gets new rows: a table of a server, a folder, a
+    glob.
 
-    >>> may_grow("postgresql://h/d#people"), may_grow("spark:people"), may_grow("data/*.csv"), may_grow("people.csv")
+    >>> (
+    ...     may_grow("postgresql://h/d#people"),
+    ...     may_grow("spark:people"),
+    ...     may_grow("data/*.csv"),
+    ...     may_grow("people.csv"),
+    ... )
     (True, True, True, False)
     """
-    return "://" in source or source.startswith("spark:") or Path(source).is_dir() or not {*"*?["}.isdisjoint(source)
+    return (
+        "://" in source
+        or source.startswith("spark:")
+        or Path(source).is_dir()
+        or not {*"*?["}.isdisjoint(source)
+    )
 
 
 def relative(path: str, folder: Path) -> str:
@@ -146,16 +175,28 @@ def _text(draft: Draft, schema: Schema) -> str:
     rows = "rows" if unit == "row" else f"values of {whose}"
     lines = [
         ("source", _quoted(draft.source), ""),
-        ("unit", _quoted(unit), "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}")),
+        (
+            "unit",
+            _quoted(unit),
+            "whom we protect: " + ("each row" if unit == "row" else f"all rows of one {whose}"),
+        ),
     ]
     if draft.table is not None:
         lines.insert(1, ("table", _quoted(draft.table), "name of the table in questions"))
     if draft.encoding is not None:
         lines.insert(1, ("encoding", _quoted(draft.encoding), "encoding of the file"))
     if draft.max_rows is not None:
-        lines.append(("max_rows", count_of("max-rows", draft.max_rows), f"most rows of one {whose} to use"))
+        lines.append(
+            ("max_rows", count_of("max-rows", draft.max_rows), f"most rows of one {whose} to use")
+        )
     if draft.max_groups is not None:
-        lines.append(("max_groups", count_of("max-groups", draft.max_groups), f"most groups to count one {whose} in"))
+        lines.append(
+            (
+                "max_groups",
+                count_of("max-groups", draft.max_groups),
+                f"most groups to count one {whose} in",
+            )
+        )
     replaced = neighbors == "change-one"
     if replaced and draft.chosen:
         promise = f"{rows} are replaced; their number is private: {draft.chosen}"
@@ -163,20 +204,38 @@ def _text(draft: Draft, schema: Schema) -> str:
         promise = f"the number of {rows} is {'public' if replaced else 'private'}"
     lines.append(("neighbors", _quoted(neighbors), promise))
     if replaced and draft.chosen:
-        lines.append(("# size", '"public"', f"a promise: the number of {rows} is public all the same"))
-    lines.append(("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "total for this data, forever"))
+        lines.append(
+            ("# size", '"public"', f"a promise: the number of {rows} is public all the same")
+        )
+    lines.append(
+        ("epsilon", _quoted(epsilon_of(str(draft.epsilon))), "total for this data, forever")
+    )
     if draft.delta is not None:
         exact_chance("delta", draft.delta)
-        lines.append(("delta", _quoted(draft.delta), "probability that a discovery of keys may fail"))
+        lines.append(
+            ("delta", _quoted(draft.delta), "probability that a discovery of keys may fail")
+        )
     if draft.grows:
-        lines.append(("# version", f'"{today()[:7]}"', "the data's state: a repeat under the same is free"))
+        lines.append(
+            ("# version", f'"{today()[:7]}"', "the data's state: a repeat under the same is free")
+        )
     width = max(len(value) for _, value, _ in lines)
-    text = [f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}" for name, value, why in lines]
+    text = [
+        f"{name:<10} = {value:<{width}}  # {why}" if why else f"{name:<10} = {value}"
+        for name, value, why in lines
+    ]
     text += ["", "# Public facts; nothing here is taken from the data.", "[columns]"]
     if not _typed(schema):
         text.append("# Types and formats of text were guessed from some rows: please check them.")
-    text += [_line(name, {**_reading(draft, schema, name), **options}) for name, options in draft.columns.items()]
-    others = {name: column for name, column in schema.items() if name not in draft.columns and name != draft.unit}
+    text += [
+        _line(name, {**_reading(draft, schema, name), **options})
+        for name, options in draft.columns.items()
+    ]
+    others = {
+        name: column
+        for name, column in schema.items()
+        if name not in draft.columns and name != draft.unit
+    }
     if others:
         text.append("# Not declared, so no question can use them:")
     for name, column in others.items():
@@ -193,7 +252,9 @@ def _line(name: str, options: Mapping[str, str]) -> str:
 
 
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
-    """The type of a text column as options: the guess, unless its bounds or keys are of another kind."""
+    """The type of a text column as options: the guess, unless its bounds or keys are of another
+    kind.
+    """
     column, options = schema[name], draft.columns.get(name, {})
     if column.typed or "type" in options:
         return {}
@@ -240,7 +301,9 @@ def _listed(text: str) -> list[str]:
     while comma:
         key = _FIELD.match(text, start)
         if key is None:
-            raise InvalidParameter(f'a key in quotes must end before the next comma, as in A,"B, C", got {quote(text)}')
+            raise InvalidParameter(
+                f'a key in quotes must end before the next comma, as in A,"B, C", got {quote(text)}'
+            )
         keys.append(key[2] if key[1] is None else key[1].replace('""', '"'))
         start, comma = key.end(), key[3]
     return keys
@@ -249,7 +312,11 @@ def _listed(text: str) -> list[str]:
 def _scalar(text: str) -> str:
     """A number or a date as TOML; anything else as text, which the policy reads exactly or refuses."""
     text = text.strip()
-    return text if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII) else _quoted(text)
+    return (
+        text
+        if _DATE.fullmatch(text) or re.fullmatch(r"-?(0|[1-9]\d{0,17})", text, re.ASCII)
+        else _quoted(text)
+    )
 
 
 def _column(name: str, schema: Schema) -> str:
@@ -258,7 +325,9 @@ def _column(name: str, schema: Schema) -> str:
     if name not in schema and len(alike) != 1:
         hint = f"did you mean {' or '.join(alike)}?" if alike else did_you_mean(name, schema)
         subject = f"{hint} It" if hint else "it"
-        raise InvalidParameter(f"the data must have the column, got {quote(name)}; {subject} has {', '.join(schema)}")
+        raise InvalidParameter(
+            f"the data must have the column, got {quote(name)}; {subject} has {', '.join(schema)}"
+        )
     return name if name in schema else alike[0]
 
 

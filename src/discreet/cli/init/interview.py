@@ -1,7 +1,7 @@
 """What `discreet init` asks on a terminal: whom to protect, the budget, and what each column is.
 
-An answer is checked at once, and asked for again if it is wrong. For CSV, a few rows suggest the type of a column and
-how its cells are written; only the proposal is shown, no cell.
+An answer is checked at once, and asked for again if it is wrong. For CSV, a few rows suggest the
+type of a column and how its cells are written; only the proposal is shown, no cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from discreet.errors import DiscreetError, InvalidParameter
 from discreet.parameters import exact_chance, quote
 
 Asker = Callable[[str, str | None, Callable[[str], Any]], Any]
-"""Asks a question with a default until a function accepts the answer, and returns the function's result."""
+"""Asks a question with a default until a function accepts the answer, and returns the function's
+result.
+"""
 
 _LINES = 100_000  # lines of a file that are searched for bytes that are not UTF-8
 KINDS = ("text", "number", "date")
@@ -40,10 +42,15 @@ _QUESTIONS = {
 def interview(draft: Draft, schema: Schema, sample: Sample, ask: Asker, folder: Path) -> None:
     """Ask for everything that the options have left open."""
     if draft.unit is None:
-        whom = "Whom do you protect? Name the column that identifies a person, or row if each row is one person"
+        whom = (
+            "Whom do you protect? Name the column that identifies a person, or row if each row is"
+            " one person"
+        )
         draft.unit = ask(whom, "row", lambda text: unit_of(text, schema))
     if draft.unit != "row" and draft.max_rows is None:
-        draft.max_rows = ask(f"Most rows of one {draft.unit} to use?", None, partial(count_of, "max-rows"))
+        draft.max_rows = ask(
+            f"Most rows of one {draft.unit} to use?", None, partial(count_of, "max-rows")
+        )
     if draft.neighbors is None:
         whose = "rows" if draft.unit == "row" else f"values of {draft.unit}"
         public = ask(f"Is the number of {whose} public?", "yes", _yes)
@@ -56,7 +63,9 @@ def interview(draft: Draft, schema: Schema, sample: Sample, ask: Asker, folder: 
             if options is not None:
                 draft.columns[name] = options
     if draft.discovers and draft.delta is None:
-        draft.delta = ask("δ, the probability that the discovery of keys may fail, such as 1e-6?", None, _delta)
+        draft.delta = ask(
+            "δ, the probability that the discovery of keys may fail, such as 1e-6?", None, _delta
+        )
 
 
 def take_encoding(draft: Draft, source: str, ask: Asker | None) -> list[str]:
@@ -85,35 +94,58 @@ def lines(options: Mapping[str, str]) -> str:
 
 def warnings(draft: Draft, sample: Sample) -> list[str]:
     """A warning for each column with keys that identifies people."""
-    named = [name for name, options in draft.columns.items() if "keys" in options and sample.names_people(name)]
-    return [f"warning: nearly every row has a different {name}, so it is not a column to group by" for name in named]
+    named = [
+        name
+        for name, options in draft.columns.items()
+        if "keys" in options and sample.names_people(name)
+    ]
+    return [
+        f"warning: nearly every row has a different {name}, so it is not a column to group by"
+        for name in named
+    ]
 
 
-def _column(name: str, column: ColumnType, sample: Sample, ask: Asker, folder: Path) -> dict[str, str] | None:
+def _column(
+    name: str, column: ColumnType, sample: Sample, ask: Asker, folder: Path
+) -> dict[str, str] | None:
     """The custodian's answers about a column, as options in TOML; None leaves the column out."""
     kind: Any = column.kind
     if kind == "text":
         guess, alone = sample.kind(name), ""
         if guess == "text" and sample.names_people(name):
-            guess, alone = _LEAVE, "nearly every row has a different value, so it is not a column to group by. "
-        question = f"{name}: {alone}{'Is' if alone else 'is'} it text, number or date? ({_LEAVE} to leave it out)"
+            guess, alone = (
+                _LEAVE,
+                "nearly every row has a different value, so it is not a column to group by. ",
+            )
+        question = (
+            f"{name}: {alone}{'Is' if alone else 'is'} it text, number or date? ({_LEAVE} to leave"
+            " it out)"
+        )
         kind = ask(question, guess, partial(_kind, folder))
         if kind is None or isinstance(kind, dict):
             return kind
-    options = ask(f"{name}: {_QUESTIONS[kind]} ({_LEAVE} to leave it out)", _LEAVE, partial(_options, kind, folder))
+    options = ask(
+        f"{name}: {_QUESTIONS[kind]} ({_LEAVE} to leave it out)",
+        _LEAVE,
+        partial(_options, kind, folder),
+    )
     if options is not None and kind != column.kind and "bounds" not in options:
         return {"type": f'"{kind}"', **options}
     return options  # type: ignore[no-any-return]
 
 
 def _kind(folder: Path, text: str) -> str | dict[str, str] | None:
-    """The type of a column of text, or its bounds or keys if they are given at once; None leaves it out."""
+    """The type of a column of text, or its bounds or keys if they are given at once; None leaves it
+    out.
+    """
     if text == _LEAVE:
         return None
     if text.lower() in KINDS:
         return text.lower()
     if not _BOUNDS.fullmatch(text) and not {",", "."} & set(text) and text != "discover":
-        raise InvalidParameter(f"the answer must be text, number, date or {_LEAVE}, got {quote(text)}")
+        raise InvalidParameter(
+            f"the answer must be text, number, date or {_LEAVE}, got {quote(text)}"
+        )
     return _options("text", folder, text)
 
 
@@ -128,7 +160,8 @@ def _options(kind: str, folder: Path, text: str) -> dict[str, str] | None:
     options = {option: value_of(option, text, folder)}
     declared = Declared(**read_options(options), folder=folder)
     if kind == "number" and declared.keys is not None:
-        declared.keys.as_kind("number")  # refuses keys that are not numbers while the question can be asked again
+        # refuses keys that are not numbers while the question can be asked again
+        declared.keys.as_kind("number")
     return options
 
 
@@ -150,7 +183,9 @@ def refuse_second_budget(policy: Path, source: str, *, agreed: bool, ask: Asker 
         return
     beside = budgets(policy.stem, others)
     if ask is None or not ask(f"{beside} Do you want another budget?", "no", _yes):
-        raise InvalidParameter(f"{beside} If you want this, add --another-budget; otherwise use the existing study")
+        raise InvalidParameter(
+            f"{beside} If you want this, add --another-budget; otherwise use the existing study"
+        )
 
 
 def asker(read: Callable[[str, str | None], str], complain: Callable[[str], None]) -> Asker:

@@ -1,12 +1,15 @@
 """The differences between the SQL of the engines.
 
-A dialect builds the trees that engines write or compute differently. It guarantees the same value on every engine, and
-that no row raises an error: division, overflow, underflow, casts, dates. An argument may be used twice, so it must be a
-name, unless the method says otherwise. This class has what most engines do; a dialect overrides the rest.
+A dialect builds the trees that engines write or compute differently. It guarantees the same value
+on every engine, and that no row raises an error: division, overflow, underflow, casts, dates. An
+argument may be used twice, so it must be a name, unless the method says otherwise. This class has
+what most engines do; a dialect overrides the rest.
 
-    types     double · text · moment (a timestamp without zone) · date · truth · integer (32 bits) · long (64) ·
+    types     double · text · moment (a timestamp without zone) · date · truth · integer (32 bits) ·
+              long (64) ·
               wide (≥ 127)
-    value     a named value of the row language: a double within ±10¹⁰⁰ that is not NaN, a text, a moment
+    value     a named value of the row language: a double within ±10¹⁰⁰ that is not NaN, a text, a
+              moment
     column    a column of the source, with the type in the source's schema
 """
 
@@ -36,13 +39,15 @@ from discreet.engines.sql.trees import (
 )
 
 SOURCE, KEYS, STORED = "discreet_rows", "discreet_keys", "discreet_stored"
-"""The names in a statement of the source, of the table of declared keys, and of rows that are read more than once."""
+"""The names in a statement of the source, of the table of declared keys, and of rows that are read
+more than once.
+"""
 
 LONGEST_TEXT = 2**14
 """The bytes of the longest text; a longer one is missing.
 
-A function or a pattern takes time for each byte, so this bounds the time that one row can add to a question. Engines
-also fail at some length: PostgreSQL's `btrim` at 128 MiB, `translate` at 256 MiB.
+A function or a pattern takes time for each byte, so this bounds the time that one row can add to a
+question. Engines also fail at some length: PostgreSQL's `btrim` at 128 MiB, `translate` at 256 MiB.
 """
 
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
@@ -76,7 +81,9 @@ class Dialect(Protocol):
     bytes_of: ClassVar[str] = "octet_length"
     """The function that counts the bytes of a text."""
     sums: ClassVar[Word | None] = None
-    """The type to which facts are cast so that their sum cannot overflow; None if that is not needed."""
+    """The type to which facts are cast so that their sum cannot overflow; None if that is not
+    needed.
+    """
     materializes: ClassVar[bool] = True
     """Whether a MATERIALIZED named SELECT runs once, however often it is read."""
 
@@ -91,13 +98,15 @@ class Dialect(Protocol):
     def of_text(self, value: Tree, word: Literal["double", "moment"]) -> Tree:
         """A text with a decimal number as a double, or with an ISO date as a moment, or missing.
 
-        The text matches the pattern: the size of a number is from 10⁻¹³⁹ to 10¹³⁹, but a date may be 30 February.
+        The text matches the pattern: the size of a number is from 10⁻¹³⁹ to 10¹³⁹, but a date may
+        be 30 February.
         """
         return self.try_cast(value, word)
 
     def real(self, number: float) -> Tree:
         """A double by its shortest digits, which are read back as the same double."""
-        return exp.Var(this=f"CAST('{number!r}' AS {self.types['double']})")  # one node: a tree of three is slow
+        # one node: a tree of three is slow
+        return exp.Var(this=f"CAST('{number!r}' AS {self.types['double']})")
 
     def text(self, value: str) -> Tree:
         """A text that is read back as the same text."""
@@ -107,7 +116,9 @@ class Dialect(Protocol):
         return exp.Collate(this=paren(tree), expression=self.collation)
 
     def is_nan(self, value: Tree) -> Tree:
-        """Whether a double is NaN, which is equal to itself in SQL; NULL for NULL, where Spark's ISNAN is false."""
+        """Whether a double is NaN, which is equal to itself in SQL; NULL for NULL, where Spark's
+        ISNAN is false.
+        """
         return exp.EQ(this=value, expression=self.real(float("nan")))
 
     def is_double(self, described: str) -> bool:
@@ -115,12 +126,19 @@ class Dialect(Protocol):
         return described.upper() == self.types["double"]
 
     def scaled(self, tree: Tree, exponent: int) -> Tree:
-        """A double within the bounds of a grid in steps of 2^exponent, exactly; the tree may be used twice."""
+        """A double within the bounds of a grid in steps of 2^exponent, exactly; the tree may be
+        used twice.
+        """
         return exp.Mul(this=paren(tree), expression=self.real(2.0**-exponent)) if exponent else tree
 
     def divided(self, left: Tree, right: Tree) -> Tree:
         """left / right, missing if right is 0; each is used once."""
-        return exp.Div(this=paren(left), expression=call("nullif", right, self.real(0.0)), typed=True, safe=False)
+        return exp.Div(
+            this=paren(left),
+            expression=call("nullif", right, self.real(0.0)),
+            typed=True,
+            safe=False,
+        )
 
     def floor(self, value: Tree) -> Tree:
         """The floor of a number, as a double."""
@@ -147,13 +165,20 @@ class Dialect(Protocol):
 
     def substring(self, tree: Tree, start: Tree, length: Tree) -> Tree:
         """A part of a text, in code points, by doubles from 1 to 10⁶; each is used once."""
-        return call("substr", tree, *(self.cast(call("floor", number), "integer") for number in (start, length)))
+        return call(
+            "substr",
+            tree,
+            *(self.cast(call("floor", number), "integer") for number in (start, length)),
+        )
 
     def matches(self, value: Tree, pattern: str) -> Tree:
         """Whether a whole text matches a pattern, which may use only [], {}, (), |, ? and *."""
 
     def replaced(self, tree: Tree, pattern: str, template: str) -> Tree:
-        r"""A text with each match of such a pattern replaced; \1 is its first group. The tree is used once."""
+        r"""A text with each match of such a pattern replaced; \1 is its first group.
+
+        The tree is used once.
+        """
         return call("regexp_replace", tree, quoted(pattern), quoted(template), quoted("g"))
 
     def like(self, tree: Tree, pattern: str) -> Tree:
@@ -163,11 +188,17 @@ class Dialect(Protocol):
         """A part of a moment as a whole double."""
         if name == "days":
             return self.cast(self.days(value), "double")
-        return call("floor", call("date_part", quoted("isodow" if name == "weekday" else name), value))
+        return call(
+            "floor", call("date_part", quoted("isodow" if name == "weekday" else name), value)
+        )
 
     def days(self, value: Tree) -> Tree:
-        """The days from 1970-01-01 to a moment, an integer; not by seconds, which a double would round."""
-        return exp.Sub(this=self.cast(value, "date"), expression=self.cast(quoted("1970-01-01"), "date"))
+        """The days from 1970-01-01 to a moment, an integer; not by seconds, which a double would
+        round.
+        """
+        return exp.Sub(
+            this=self.cast(value, "date"), expression=self.cast(quoted("1970-01-01"), "date")
+        )
 
     def truncated(self, unit: str, value: Tree) -> Tree:
         """The beginning of the period of a moment."""
@@ -177,19 +208,26 @@ class Dialect(Protocol):
         """A moment as 2024-02-29, or as 2024-02-29 23:59:59."""
 
     def entering(self, value: Tree, column: ColumnType) -> Tree:
-        """A column as it enters a statement: values on which the engine's own functions fail are missing."""
+        """A column as it enters a statement: values on which the engine's own functions fail are
+        missing.
+        """
         return self.text_column(value, column.described) if column.kind == "text" else value
 
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
-        """A column as the nearest doubles, and whether they may be NaN, infinite or tiny, and need limits."""
-        return value if self.is_double(described) else self.cast(value, "double"), described in self.floating
+        """A column as the nearest doubles, and whether they may be NaN, infinite or tiny, and need
+        limits.
+        """
+        return (
+            value if self.is_double(described) else self.cast(value, "double")
+        ), described in self.floating
 
     def text_column(self, value: Tree, described: str) -> Tree:
-        """A column as texts in valid UTF-8 of at most `LONGEST_TEXT` bytes that are compared by their bytes.
+        """A column as texts in valid UTF-8 of at most `LONGEST_TEXT` bytes that are compared by
+        their bytes.
 
-        Other texts are missing. Enumerations, UUIDs and padded texts are texts. Every text of the source passes through
-        here, and all else sees only what this returns: engines have texts that are not valid UTF-8, on which their
-        functions fail, or read beyond the end of the text.
+        Other texts are missing. Enumerations, UUIDs and padded texts are texts. Every text of the
+        source passes through here, and all else sees only what this returns: engines have texts
+        that are not valid UTF-8, on which their functions fail, or read beyond the end of the text.
         """
         text = value if described.upper() == self.types["text"] else self.cast(value, "text")
         return self.by_bytes(self.readable(text))
@@ -200,21 +238,26 @@ class Dialect(Protocol):
         return when([(joined(exp.And, [short, *self.valid(text)]), text)])
 
     def valid(self, text: Tree) -> list[Tree]:  # noqa: ARG002
-        """The conditions under which a text is valid UTF-8; they raise nothing, and take as long for any text.
+        """The conditions under which a text is valid UTF-8; they raise nothing, and take as long
+        for any text.
 
         None if the engine itself lets no other text in.
         """
         return []
 
     def moment_column(self, value: Tree, described: str) -> Tree:
-        """A column as moments in UTC, at least in the years 1 to 9999; others may be missing, and do not raise."""
+        """A column as moments in UTC, at least in the years 1 to 9999; others may be missing, and
+        do not raise.
+        """
         if described != "date":
             return value
         first, last = (self.cast(quoted(day), "date") for day in ("0001-01-01", "9999-12-31"))
         return when([(between(value, first, last), self.cast(value, "moment"))])
 
     def named_unit(self, value: Tree, column: ColumnType) -> Tree:
-        """Whether the value of a column that is not text identifies a unit: it is neither NULL nor NaN."""
+        """Whether the value of a column that is not text identifies a unit: it is neither NULL nor
+        NaN.
+        """
         floating = column.described in self.floating
         return negated(self.is_nan(self.cast(value, "double"))) if floating else present(value)
 
@@ -222,15 +265,21 @@ class Dialect(Protocol):
         """The microseconds since 1970 of a moment in the years 1 to 9999, in digits."""
 
     def edges_below(self, value: Tree, edges: Sequence[float]) -> Tree | None:  # noqa: ARG002
-        """How many of the edges are at or below a number; None if an ASOF join with the edges is better."""
+        """How many of the edges are at or below a number; None if an ASOF join with the edges is
+        better.
+        """
         return None
 
-    def keys(self, index: int, order: int, kind: str) -> Tree:  # noqa: ARG002 - one table has all keys
-        """The table of declared keys with the columns k… and p… of a group, the order-th group that is joined."""
+    def keys(self, index: int, order: int, kind: str) -> Tree:  # noqa: ARG002
+        """The table of declared keys with the columns k… and p… of a group, the order-th group that
+        is joined.
+        """
         return table(KEYS)
 
     def layer(self, rows: exp.Select) -> exp.Select:
-        """A SELECT whose columns are computed once for each row, however often they are used above it."""
+        """A SELECT whose columns are computed once for each row, however often they are used above
+        it.
+        """
         return rows
 
     def detached(self, facts: exp.Select, keys: Sequence[str], others: Sequence[str]) -> exp.Select:  # noqa: ARG002
@@ -238,14 +287,17 @@ class Dialect(Protocol):
         return facts
 
     def version(self, columns: Schema, salt: str) -> str:
-        """The SELECT of the number of rows of the source, and of sums of a salted hash of these columns of each row.
+        """The SELECT of the number of rows of the source, and of sums of a salted hash of these
+        columns of each row.
 
-        Integers alone, the same in any order. The hash mixes all columns of a row after the last one: else two rows
-        could exchange a value, and the sums would stay the same.
+        Integers alone, the same in any order. The hash mixes all columns of a row after the last
+        one: else two rows could exchange a value, and the sums would stay the same.
         """
 
     def text_keys(self, keys: pa.Array) -> pa.Array:
-        """Declared keys as the engine accepts them; NULL for a key that no text in the engine can equal."""
+        """Declared keys as the engine accepts them; NULL for a key that no text in the engine can
+        equal.
+        """
         return keys
 
 

@@ -30,13 +30,17 @@ from discreet.engines.sql.trees import (
 )
 
 _AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
-"""Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters, and emoji."""
+"""Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters, and
+emoji.
+"""
 
 
 class DuckDBDialect(Dialect):
     name = "duckdb"
     types: ClassVar[Mapping[Word, str]] = {**STANDARD, "text": "VARCHAR", "wide": "HUGEINT"}
-    short = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"))
+    short = frozenset(
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+    )
     floating = frozenset(("DOUBLE", "FLOAT"))
     collation = exp.Identifier(this="c", quoted=True)
     bytes_of = "strlen"
@@ -58,20 +62,29 @@ class DuckDBDialect(Dialect):
     def folded(self, value: Tree) -> Tree:
         """DuckDB's own function for the characters on which it agrees, because `translate` is slow."""
         agreed = call("regexp_full_match", value, quoted(_AGREED))
-        return when([(agreed, call("lower", value))], call("translate", value, quoted(CAPITALS), quoted(SMALL)))
+        return when(
+            [(agreed, call("lower", value))],
+            call("translate", value, quoted(CAPITALS), quoted(SMALL)),
+        )
 
     def trim(self, tree: Tree, blanks: str) -> Tree:
         return call("trim", tree, quoted(blanks))
 
     def substring(self, tree: Tree, start: Tree, length: Tree) -> Tree:
-        return call("substring", tree, *(self.try_cast(call("floor", number), "long") for number in (start, length)))
+        return call(
+            "substring",
+            tree,
+            *(self.try_cast(call("floor", number), "long") for number in (start, length)),
+        )
 
     def valid(self, text: Tree) -> list[Tree]:
-        """DECODE leaves out the bytes that are not UTF-8, so that only a valid text keeps its length.
+        """DECODE leaves out the bytes that are not UTF-8, so that only a valid text keeps its
+        length.
 
-        DuckDB does not check the texts of an Arrow table, nor all texts that are inserted from one. Neither function
-        copies a valid text, and neither raises: TRY(DECODE(…)) runs 2,048 rows again, one by one, for a single error,
-        which took 1.6 milliseconds. `lower` and `trim` fail with an internal error, which ends the connection.
+        DuckDB does not check the texts of an Arrow table, nor all texts that are inserted from one.
+        Neither function copies a valid text, and neither raises: TRY(DECODE(…)) runs 2,048 rows
+        again, one by one, for a single error, which took 1.6 milliseconds. `lower` and `trim` fail
+        with an internal error, which ends the connection.
         """
         kept = call("DECODE", call("ENCODE", text), quoted("ignore"))
         return [exp.EQ(this=call(self.bytes_of, kept), expression=call(self.bytes_of, text))]
@@ -87,18 +100,33 @@ class DuckDBDialect(Dialect):
         return call("strftime", value, quoted("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d"))
 
     def entering(self, value: Tree, column: ColumnType) -> Tree:
-        """DuckDB checks no decimal of a file or an Arrow table, and −2¹²⁷ ends the connection when it is cast."""
+        """DuckDB checks no decimal of a file or an Arrow table, and −2¹²⁷ ends the connection when
+        it is cast.
+        """
         if not column.described.startswith("DECIMAL("):
             return super().entering(value, column)
         precision, _, scale = column.described[len("DECIMAL(") : -1].partition(",")
         whole_digits = int(precision) - int(scale)
         most = f"{'9' * whole_digits}.{'9' * int(scale)}"
         return when(
-            [(between(value, *(cast(quoted(end), column.described, self.name) for end in (f"-{most}", most))), value)]
+            [
+                (
+                    between(
+                        value,
+                        *(
+                            cast(quoted(end), column.described, self.name)
+                            for end in (f"-{most}", most)
+                        ),
+                    ),
+                    value,
+                )
+            ]
         )
 
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
-        """Integers of 128 bits are rounded once: by way of 64 bits if they fit, otherwise from their digits."""
+        """Integers of 128 bits are rounded once: by way of 64 bits if they fit, otherwise from
+        their digits.
+        """
         if described not in {"HUGEINT", "UHUGEINT"} and not described.endswith(",0)"):
             return super().number_column(value, described)
         short = self.try_cast(value, "long")
@@ -125,7 +153,9 @@ class DuckDBDialect(Dialect):
         named = [exp.Column(this=outer(name)) for name in columns]
         hashed = alias(call("hash", call("hash", quoted(salt), *named)), "h")
         sums = [call("sum", self.cast(column("h"), "wide")), call("bit_xor", column("h"))]
-        return select([count(), *sums], subquery(select([hashed], table(SOURCE)), "hashes")).sql(self.name, copy=False)
+        return select([count(), *sums], subquery(select([hashed], table(SOURCE)), "hashes")).sql(
+            self.name, copy=False
+        )
 
 
 DUCKDB = DuckDBDialect()

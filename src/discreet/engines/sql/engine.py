@@ -1,8 +1,9 @@
-"""The common part of the SQL engines: one statement for each request, whose rows are returned as Arrow tables.
+"""The common part of the SQL engines: one statement for each request, whose rows are returned as
+Arrow tables.
 
-`version` is a SHA-256 of the names and types of the columns in use, of the number of rows, and of sums of a hash of
-each row, in any order; the dialects write the hash. It is only for the custodian's ledger: someone who knows the salt
-and all rows but one could test guesses against it.
+`version` is a SHA-256 of the names and types of the columns in use, of the number of rows, and of
+sums of a hash of each row, in any order; the dialects write the hash. It is only for the
+custodian's ledger: someone who knows the salt and all rows but one could test guesses against it.
 """
 
 from __future__ import annotations
@@ -66,13 +67,19 @@ class SQLEngine(ABC):
         return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
 
     def frequent(self, of: Expression, where: Expression, most: int) -> Exact[dict[str, int]]:
-        """The most frequent texts of an expression among some rows, with their numbers of rows; for custodians."""
+        """The most frequent texts of an expression among some rows, with their numbers of rows; for
+        custodians.
+        """
         sql = frequent_values(of, where, most, self._schema, self.dialect)
         return Exact(self._run("frequent", sql, self._units_of_keys))  # type: ignore[arg-type]
 
     def rows_of_units(self, unit: str, limit: int) -> Exact[list[int]]:
-        """Rows, units, units with more rows than a limit, rows beyond it, units by cleaned names; for custodians."""
-        return Exact(self._run("units", rows_of_units(unit, limit, self._schema, self.dialect), _first_row))
+        """Rows, units, units with more rows than a limit, rows beyond it, units by cleaned names;
+        for custodians.
+        """
+        return Exact(
+            self._run("units", rows_of_units(unit, limit, self._schema, self.dialect), _first_row)
+        )
 
     def units_by_rows(self, unit: str, limits: Sequence[int]) -> Exact[list[int]]:
         sql = units_by_rows(unit, limits, self._schema, self.dialect)
@@ -109,18 +116,22 @@ class SQLEngine(ABC):
 
         return guarded(type(self).__name__, name, work, explained)
 
-    def _explained(self, error: Exception) -> Failure | DiscreetError | None:  # noqa: ARG002 - for engines that know
+    def _explained(self, error: Exception) -> Failure | DiscreetError | None:  # noqa: ARG002
         """What an error of the engine means."""
         return None
 
     def _rows_hash(self, sql: str, salt: str, words: str = "") -> str:
-        """A SHA-256 of the columns in use, and of the integers that a SELECT computes from their rows."""
+        """A SHA-256 of the columns in use, and of the integers that a SELECT computes from their
+        rows.
+        """
         columns = [(name, column.described) for name, column in self._used.items()]
         integers = self._run("version", sql, _first_row)
         return hashlib.sha256(repr((words, salt, columns, integers)).encode()).hexdigest()
 
     def _units_of_keys(self, tables: Iterator[pa.Table]) -> dict[str | int, int]:
-        pairs = (zip(*(column.to_pylist() for column in table.columns), strict=True) for table in tables)
+        pairs = (
+            zip(*(column.to_pylist() for column in table.columns), strict=True) for table in tables
+        )
         return {key: units for part in pairs for key, units in part}
 
 
@@ -132,7 +143,9 @@ def _statement(request: Request, schema: Schema, dialect: Dialect) -> Statement:
 
 
 @lru_cache(maxsize=64)
-def _known_statement(request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect) -> Statement:
+def _known_statement(
+    request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect
+) -> Statement:
     return statement(request, dict(schema), dialect)
 
 

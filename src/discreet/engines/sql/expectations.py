@@ -1,9 +1,10 @@
 """A test of an engine when it is opened.
 
-A few known rows are queried by the same statements that fetch answers, and the engine must return the known integers:
-for NULL, NaN and infinities in sums and clamps, floors, sums beyond 64 bits, division by zero, casts, comparison of
-texts by their bytes, patterns, dates, bins, and the hash that chooses among the rows of a unit. An engine that differs,
-because of its version, a setting, or a redefined function, is refused with the names of the differences.
+A few known rows are queried by the same statements that fetch answers, and the engine must return
+the known integers: for NULL, NaN and infinities in sums and clamps, floors, sums beyond 64 bits,
+division by zero, casts, comparison of texts by their bytes, patterns, dates, bins, and the hash
+that chooses among the rows of a unit. An engine that differs, because of its version, a setting, or
+a redefined function, is refused with the names of the differences.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ from discreet.ask.expression import Column, ColumnType, Expression, Kind, Schema
 from discreet.ask.keys.column import Keys
 from discreet.ask.query import Group
 from discreet.calibrate.grid import ValueGrid
-from discreet.engines.base import Cells, Measure, OnGrid, Present, Request, Rows, Squares, Total, Units
+from discreet.engines.base import (
+    Cells,
+    Measure,
+    OnGrid,
+    Present,
+    Request,
+    Rows,
+    Squares,
+    Total,
+    Units,
+)
 from discreet.engines.sql.dialect import Dialect
 from discreet.engines.sql.expressions import constant
 from discreet.engines.sql.statement import Statement, statement
@@ -29,7 +40,7 @@ from discreet.engines.sql.trees import Tree, alias, union, whole
 from discreet.errors import EngineFailed
 
 _NAN, _INFINITE = float("nan"), float("inf")
-_LEAP, _OLD = datetime(2024, 2, 29, 23, 59, 59, 500_000), datetime(1969, 12, 31)  # noqa: DTZ001 - moments have no zone
+_LEAP, _OLD = datetime(2024, 2, 29, 23, 59, 59, 500_000), datetime(1969, 12, 31)  # noqa: DTZ001
 
 ROWS: Final[dict[str, tuple[Kind, list[Any]]]] = {
     "real": ("number", [None, _NAN, _INFINITE, -_INFINITE, 2.5, -2.5]),
@@ -54,7 +65,9 @@ class Question(NamedTuple):
 
 
 def _question(expectations: Expectations, **options: Any) -> Question:
-    return Question(Request(tuple(measure for _, measure, _ in expectations), **options), expectations)
+    return Question(
+        Request(tuple(measure for _, measure, _ in expectations), **options), expectations
+    )
 
 
 def _column(name: str) -> Column:
@@ -62,7 +75,11 @@ def _column(name: str) -> Column:
 
 
 def _equal(left: Expression, value: int | str | datetime, kind: Kind) -> Rows:
-    return Rows(ask.Comparison("=", left, ask.Constant(Fraction(value) if isinstance(value, int) else value, kind)))
+    return Rows(
+        ask.Comparison(
+            "=", left, ask.Constant(Fraction(value) if isinstance(value, int) else value, kind)
+        )
+    )
 
 
 _REAL, _WHOLE, _NAME, _CELL, _MOMENT = map(_column, ("real", "whole", "name", "cell", "moment"))
@@ -89,7 +106,11 @@ _SUMS: Expectations = [
 ]
 _VALUES: Expectations = [
     ("NULL and NaN", Rows(ask.Missing(_REAL)), [2]),
-    ("division by zero", Rows(ask.Missing(ask.Arithmetic("/", _ONE, ask.Arithmetic("-", _WHOLE, _WHOLE)))), [6]),
+    (
+        "division by zero",
+        Rows(ask.Missing(ask.Arithmetic("/", _ONE, ask.Arithmetic("-", _WHOLE, _WHOLE)))),
+        [6],
+    ),
     ("FLOOR", _equal(ask.Function("floor", (_REAL,)), -3, "number"), [1]),
     ("LEAST", _equal(ask.Function("least", (_REAL, _WHOLE)), -1, "number"), [1]),
     ("GREATEST", _equal(ask.Function("greatest", (_REAL, _WHOLE)), 7, "number"), [2]),
@@ -111,9 +132,15 @@ _VALUES: Expectations = [
     ("weeks", _equal(ask.Part("week", _MOMENT), 9, "number"), [2]),
     ("weekdays", _equal(ask.Part("weekday", _MOMENT), 3, "number"), [2]),
     ("seconds", _equal(ask.Part("second", _MOMENT), 59, "number"), [2]),
-    ("beginnings of months", _equal(ask.Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"), [2]),  # noqa: DTZ001
+    (
+        "beginnings of months",
+        _equal(ask.Truncated("month", _MOMENT), datetime(2024, 2, 1), "date"),  # noqa: DTZ001
+        [2],
+    ),
 ]
-_BINS = Group("whole", _WHOLE, Keys.of(["low", "high"]), "other", (Fraction(-5), Fraction(5), Fraction(10**9)))
+_BINS = Group(
+    "whole", _WHOLE, Keys.of(["low", "high"]), "other", (Fraction(-5), Fraction(5), Fraction(10**9))
+)
 """Groups without a table of keys, which would take time to create."""
 _LIMITED: Expectations = [
     ("bins, and the hash that chooses rows", Rows(), [0, 1, 2]),
@@ -125,7 +152,9 @@ _NOBODY = ask.Every((ask.Missing(_MOMENT), ask.Comparison("=", _MOMENT, _MOMENT)
 
 QUESTIONS: Final[tuple[Question, ...]] = (
     _question(_SUMS + _VALUES),
-    _question([(f"{name}, of no rows", measure, [0]) for name, measure, _ in _SUMS[1:6]], where=_NOBODY),
+    _question(
+        [(f"{name}, of no rows", measure, [0]) for name, measure, _ in _SUMS[1:6]], where=_NOBODY
+    ),
     _question(_LIMITED, groups=(_BINS,), unit="person", max_rows=2, max_groups=1),
 )
 
@@ -140,7 +169,11 @@ def known_rows(dialect: Dialect) -> str:
             if name == "whole":
                 tree = dialect.cast(whole(value) if value is not None else exp.Null(), "long")
             else:
-                tree = dialect.real(value) if isinstance(value, float) else constant(value, kind, dialect)
+                tree = (
+                    dialect.real(value)
+                    if isinstance(value, float)
+                    else constant(value, kind, dialect)
+                )
             columns.append(alias(tree, name))
         return exp.Select(expressions=columns)
 
@@ -148,7 +181,9 @@ def known_rows(dialect: Dialect) -> str:
 
 
 @cache
-def _statement(request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect) -> Statement:
+def _statement(
+    request: Request, schema: tuple[tuple[str, ColumnType], ...], dialect: Dialect
+) -> Statement:
     """The statement of a question, cached because the same engine may be opened many times."""
     return statement(request, dict(schema), dialect)
 
@@ -170,4 +205,6 @@ def check(
             if [list(part) if hasattr(part, "tolist") else part for part in answer] != expected
         ]
         if differ:
-            raise EngineFailed(f"{engine} does not do what discreet relies on: {', '.join(differ)}; {advice}")
+            raise EngineFailed(
+                f"{engine} does not do what discreet relies on: {', '.join(differ)}; {advice}"
+            )

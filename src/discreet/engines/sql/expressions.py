@@ -1,17 +1,22 @@
 """The row language as trees of an engine's SQL, in which no row can raise an error.
 
-Numbers are doubles. A value that is used twice is named and computed once, in a layer below, so that a statement does
-not grow faster than its question. The differences between engines are in their `dialect`.
+Numbers are doubles. A value that is used twice is named and computed once, in a layer below, so
+that a statement does not grow faster than its question. The differences between engines are in
+their `dialect`.
 
-    columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing; texts are compared
+    columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing;
+               texts are compared
                by their bytes, whatever the collation; moments with a zone are converted to UTC
     dates      in the years 1 to 9999, otherwise missing
-    texts      in valid UTF-8 of at most 16,384 bytes, otherwise missing; lower and upper change A–Z and a–z only, trim
-               removes spaces, length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, otherwise
-               missing
-    casts      number → text for integers of absolute value below 2⁵³; text → number for decimals with up to 40 digits
-               before and after the point and an exponent of two digits; date → text as 2024-02-29, followed by 23:59:59
-               unless midnight, and back; text → truth from true, t, yes, y, 1 and their opposites; otherwise missing
+    texts      in valid UTF-8 of at most 16,384 bytes, otherwise missing; lower and upper change A–Z
+               and a–z only, trim
+               removes spaces, length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤
+               length ≤ 10⁶, otherwise missing
+    casts      number → text for integers of absolute value below 2⁵³; text → number for decimals
+               with up to 40 digits
+               before and after the point and an exponent of two digits; date → text as 2024-02-29,
+               followed by 23:59:59 unless midnight, and back; text → truth from true, t, yes, y, 1
+               and their opposites; otherwise missing
 """
 
 from __future__ import annotations
@@ -63,7 +68,9 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A tree, the kind of its value, and the layer in which everything that it refers to is defined."""
+    """A tree, the kind of its value, and the layer in which everything that it refers to is
+    defined.
+    """
 
     tree: Tree
     kind: Kind
@@ -72,7 +79,9 @@ class Term:
 
 @dataclass(slots=True)
 class Translator:
-    """Translates expressions over one source, and records the columns and named values that they use."""
+    """Translates expressions over one source, and records the columns and named values that they
+    use.
+    """
 
     schema: Schema
     dialect: Dialect = DUCKDB
@@ -104,7 +113,9 @@ class Translator:
     def source(self, name: str) -> Tree:
         """A column of the source, of which texts are already as `text_column` returns them."""
         if name not in self.schema:
-            raise InvalidParameter(f"the source must have the column {name!r}; it has {', '.join(self.schema)}")
+            raise InvalidParameter(
+                f"the source must have the column {name!r}; it has {', '.join(self.schema)}"
+            )
         return sql.column(self.columns.setdefault(name, f"c{len(self.columns)}"))
 
     def rows(self, source: str) -> Tree:
@@ -113,7 +124,9 @@ class Translator:
         tree = sql.select(columns or [alias(sql.whole(1), "nothing")], sql.table(source))
         for index, layer in enumerate(self.layers):
             named = [alias(tree, name) for name, tree in layer.items()]
-            tree = self.dialect.layer(sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}")))
+            tree = self.dialect.layer(
+                sql.select([exp.Star(), *named], sql.subquery(tree, f"layer{index}"))
+            )
         return tree
 
     def _entering(self, name: str) -> Tree:
@@ -121,32 +134,50 @@ class Translator:
         return self.dialect.entering(exp.Column(this=sql.outer(name)), self.schema[name])
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
-        """The numeric column that an expression is, with its type, for faster ways to the same value, or None."""
-        if not isinstance(expression, ask.Column) or expression.kind != "number" or expression.children is not None:
+        """The numeric column that an expression is, with its type, for faster ways to the same
+        value, or None.
+        """
+        if (
+            not isinstance(expression, ask.Column)
+            or expression.kind != "number"
+            or expression.children is not None
+        ):
             return None
         if expression.name not in self.schema or self.schema[expression.name].kind != "number":
             return None
         return self.source(expression.name), self.schema[expression.name].described
 
-    def _translate(self, expression: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case for each class
+    def _translate(self, expression: Expression) -> Term:  # noqa: PLR0911, PLR0912
         dialect = self.dialect
         match expression:
             case ask.Column(_, kind, children=ask.Children() as children):
                 return self._parent(children, kind)
             case ask.Column(name, kind, reading):
                 term = self._column(name)
-                return term if term.kind == kind and reading is None else self._read(term, kind, reading or Reading())
+                return (
+                    term
+                    if term.kind == kind and reading is None
+                    else self._read(term, kind, reading or Reading())
+                )
             case ask.Constant(value, kind):
                 return Term(constant(value, kind, dialect), kind, 0)
             case ask.Arithmetic("/", left, right):
                 return self._limited(self._of((left, right), "number", dialect.divided))
             case ask.Arithmetic(sign, left, right):
                 operator = _OPERATORS[sign]
-                result = self._of((left, right), "number", lambda a, b: operator(this=paren(a), expression=paren(b)))
+                result = self._of(
+                    (left, right),
+                    "number",
+                    lambda a, b: operator(this=paren(a), expression=paren(b)),
+                )
                 return self._limited(result)
             case ask.Comparison(sign, left, right):
                 operator, comparable = _OPERATORS[sign], self._comparable(left)
-                return self._of((left, right), "truth", lambda a, b: operator(this=comparable(a), expression=paren(b)))
+                return self._of(
+                    (left, right),
+                    "truth",
+                    lambda a, b: operator(this=comparable(a), expression=paren(b)),
+                )
             case ask.Every(parts):
                 return self._of(parts, "truth", lambda *trees: joined(exp.And, trees))
             case ask.Some(parts):
@@ -158,15 +189,23 @@ class Translator:
             case ask.Membership(part, choices):
                 comparable = self._comparable(part)
                 trees = [constant(choice.value, choice.kind, dialect) for choice in choices]
-                return self._of((part,), "truth", lambda a: exp.In(this=comparable(a), expressions=trees))
+                return self._of(
+                    (part,), "truth", lambda a: exp.In(this=comparable(a), expressions=trees)
+                )
             case ask.Missing(part):
                 return self._of((part,), "truth", sql.missing)
             case ask.Likeness(part, pattern):
-                return self._of((part,), "truth", lambda a: dialect.like(dialect.by_bytes(a), pattern))
+                return self._of(
+                    (part,), "truth", lambda a: dialect.like(dialect.by_bytes(a), pattern)
+                )
             case ask.Case(branches, otherwise):
                 parts = (*(part for branch in branches for part in branch), otherwise)
                 return self._of(
-                    parts, None, lambda *trees: when(list(zip(trees[:-1:2], trees[1::2], strict=True)), trees[-1])
+                    parts,
+                    None,
+                    lambda *trees: when(
+                        list(zip(trees[:-1:2], trees[1::2], strict=True)), trees[-1]
+                    ),
                 )
             case ask.Coalesce(parts):
                 return self._of(parts, None, partial(call, "coalesce"))
@@ -181,10 +220,18 @@ class Translator:
             case _:
                 assert_never(expression)
 
-    def _of(self, parts: tuple[Expression, ...], kind: Kind | None, build: Callable[..., Tree]) -> Term:
-        """A term that is built from the trees of some parts; its kind is by default that of the last part."""
+    def _of(
+        self, parts: tuple[Expression, ...], kind: Kind | None, build: Callable[..., Tree]
+    ) -> Term:
+        """A term that is built from the trees of some parts; its kind is by default that of the
+        last part.
+        """
         terms = [self.term(part) for part in parts]
-        return Term(build(*(term.tree for term in terms)), kind or terms[-1].kind, max(term.level for term in terms))
+        return Term(
+            build(*(term.tree for term in terms)),
+            kind or terms[-1].kind,
+            max(term.level for term in terms),
+        )
 
     def _of_named(self, term: Term, kind: Kind, build: Callable[[Tree], Tree]) -> Term:
         term = self.named(term)
@@ -211,19 +258,30 @@ class Translator:
                 assert_never(kind)
 
     def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
-        """A column's text as a value: cleaned, and read by the declared marks and formats, or missing."""
+        """A column's text as a value: cleaned, and read by the declared marks and formats, or
+        missing.
+        """
         term = self._cleaned(term, reading)
         if kind == term.kind:
             return term
         if kind == "date" and reading.formats:
-            dates = [self._cast(self._iso_date(term, date_format), kind) for date_format in reading.formats]
-            return Term(call("coalesce", *(date.tree for date in dates)), kind, max(date.level for date in dates))
+            dates = [
+                self._cast(self._iso_date(term, date_format), kind)
+                for date_format in reading.formats
+            ]
+            return Term(
+                call("coalesce", *(date.tree for date in dates)),
+                kind,
+                max(date.level for date in dates),
+            )
         if kind == "number" and (reading.thousands or reading.decimal != "."):
             term = self._of_named(term, "text", partial(self._plain_number, reading))
         term = self._cast(term, kind)
         if not reading.whole:
             return term
-        return self._of_named(term, kind, lambda a: when([(exp.EQ(this=a, expression=self.dialect.floor(a)), a)]))
+        return self._of_named(
+            term, kind, lambda a: when([(exp.EQ(this=a, expression=self.dialect.floor(a)), a)])
+        )
 
     def _cleaned(self, term: Term, reading: Reading) -> Term:
         """A text that is trimmed, in lowercase, missing, or replaced by the map, as declared."""
@@ -252,25 +310,47 @@ class Translator:
         pairs.sort(key=lambda pair: pair[0].encode() if own == "text" else pair[0])
         key, parent = (partial(constant, kind=kind_, dialect=self.dialect) for kind_ in (own, kind))
         child = self.named(self.term(children.of))
-        return Term(self._mapped(comparable(child.tree), pairs, key, parent, parent(None)), kind, child.level)
+        return Term(
+            self._mapped(comparable(child.tree), pairs, key, parent, parent(None)),
+            kind,
+            child.level,
+        )
 
-    def _mapped(self, value: Tree, pairs: Sequence[Any], key: _Write, write: _Write, otherwise: Tree) -> Tree:
-        """The replacement of a value, by binary search; texts are compared, and pairs sorted, by their bytes."""
+    def _mapped(
+        self, value: Tree, pairs: Sequence[Any], key: _Write, write: _Write, otherwise: Tree
+    ) -> Tree:
+        """The replacement of a value, by binary search; texts are compared, and pairs sorted, by
+        their bytes.
+        """
         if len(pairs) <= _FEW_PAIRS:
-            return when([(exp.EQ(this=value, expression=key(old)), write(new)) for old, new in pairs], otherwise)
+            return when(
+                [(exp.EQ(this=value, expression=key(old)), write(new)) for old, new in pairs],
+                otherwise,
+            )
         middle = len(pairs) // 2
         below = exp.LT(this=value, expression=key(pairs[middle][0]))
-        lower, upper = (self._mapped(value, half, key, write, otherwise) for half in (pairs[:middle], pairs[middle:]))
+        lower, upper = (
+            self._mapped(value, half, key, write, otherwise)
+            for half in (pairs[:middle], pairs[middle:])
+        )
         return when([(below, lower)], upper)
 
     def _plain_number(self, reading: Reading, text: Tree) -> Tree:
         """A number without its marks: 1234.50 for 1,234.50."""
-        tree = call("replace", text, quoted(reading.thousands), quoted("")) if reading.thousands else text
+        tree = (
+            call("replace", text, quoted(reading.thousands), quoted(""))
+            if reading.thousands
+            else text
+        )
         tree = call("replace", tree, quoted(reading.decimal), quoted("."))
-        return when([(self.dialect.matches(text, marked_number(reading.decimal, reading.thousands)), tree)])
+        return when(
+            [(self.dialect.matches(text, marked_number(reading.decimal, reading.thousands)), tree)]
+        )
 
     def _iso_date(self, term: Term, date_format: str) -> Term:
-        """A date in a format as an ISO date: 2001-12-01 for 1/12/2001; names of months are matched in lowercase."""
+        """A date in a format as an ISO date: 2001-12-01 for 1/12/2001; names of months are matched
+        in lowercase.
+        """
         dialect, shape = self.dialect, date_shape(date_format)
         if shape.months:
             term = self._of_named(term, "text", partial(dialect.letters, case="lower"))
@@ -287,9 +367,11 @@ class Translator:
         return self._of_named(term, "date", lambda a: when([(sql.between(a, first, last), a)]))
 
     def _limited(self, term: Term) -> Term:
-        """A double within ±10¹⁰⁰; absolute values below 10⁻¹⁰⁰, and −0.0, become 0, and NaN is missing.
+        """A double within ±10¹⁰⁰; absolute values below 10⁻¹⁰⁰, and −0.0, become 0, and NaN is
+        missing.
 
-        The most frequent case comes first, so that the others are not evaluated. NaN is greater than every number.
+        The most frequent case comes first, so that the others are not evaluated. NaN is greater
+        than every number.
         """
         term = self.named(term)
         number, real = term.tree, self.dialect.real
@@ -304,7 +386,7 @@ class Translator:
         ]
         return Term(when(branches), "number", term.level)
 
-    def _function(self, expression: ask.Function) -> Term:  # noqa: PLR0911 - one case for each function
+    def _function(self, expression: ask.Function) -> Term:  # noqa: PLR0911
         name, arguments, dialect = expression.name, expression.arguments, self.dialect
         match name:
             case "abs":
@@ -312,11 +394,19 @@ class Translator:
             case "floor":
                 return self._of_named(self.term(arguments[0]), "number", dialect.floor)
             case "ceil":  # −⌊−x⌋ + 0: not −0.0
-                negative = self.named(self._of(arguments, "number", lambda a: exp.Neg(this=paren(a))))
+                negative = self.named(
+                    self._of(arguments, "number", lambda a: exp.Neg(this=paren(a)))
+                )
                 positive = exp.Paren(this=exp.Neg(this=paren(dialect.floor(negative.tree))))
-                return Term(exp.Add(this=positive, expression=dialect.real(0.0)), "number", negative.level)
+                return Term(
+                    exp.Add(this=positive, expression=dialect.real(0.0)), "number", negative.level
+                )
             case "round":
-                raised = self._of(arguments, "number", lambda a: exp.Add(this=paren(a), expression=dialect.real(0.5)))
+                raised = self._of(
+                    arguments,
+                    "number",
+                    lambda a: exp.Add(this=paren(a), expression=dialect.real(0.5)),
+                )
                 return self._of_named(raised, "number", dialect.floor)
             case "least" | "greatest":
                 terms = [self.named(self.term(argument)) for argument in arguments]
@@ -325,7 +415,9 @@ class Translator:
                 tree = when([(all_present, call(name, *(term.tree for term in terms)))])
                 return Term(tree, "number", max(term.level for term in terms))
             case "lower" | "upper":
-                return self._of_named(self.term(arguments[0]), "text", partial(dialect.letters, case=name))
+                return self._of_named(
+                    self.term(arguments[0]), "text", partial(dialect.letters, case=name)
+                )
             case "trim":
                 return self._of(arguments, "text", partial(dialect.trim, blanks=" "))
             case "length":
@@ -334,8 +426,18 @@ class Translator:
                 text = self.term(arguments[0])
                 start, length = (self.named(self.term(argument)) for argument in arguments[1:])
                 unit, nothing, most = map(dialect.real, (1.0, 0.0, _LONGEST))
-                inside = [sql.between(start.tree, unit, most), sql.between(length.tree, nothing, most)]
-                tree = when([(joined(exp.And, inside), dialect.substring(text.tree, start.tree, length.tree))])
+                inside = [
+                    sql.between(start.tree, unit, most),
+                    sql.between(length.tree, nothing, most),
+                ]
+                tree = when(
+                    [
+                        (
+                            joined(exp.And, inside),
+                            dialect.substring(text.tree, start.tree, length.tree),
+                        )
+                    ]
+                )
                 return Term(tree, "text", max(text.level, start.level, length.level))
             case _:
                 assert_never(name)
@@ -355,21 +457,32 @@ class Translator:
             case "number", "text":
                 tree = when([(is_whole(value, dialect), digits(value, dialect))])
             case "text", "number":
-                tree = when([(dialect.matches(value, NUMBER_PATTERN), dialect.of_text(value, "double"))])
+                tree = when(
+                    [(dialect.matches(value, NUMBER_PATTERN), dialect.of_text(value, "double"))]
+                )
                 return self._limited(Term(tree, kind, term.level))
             case "text", "date":
-                tree = when([(dialect.matches(value, DATE_PATTERN), dialect.of_text(value, "moment"))])
+                tree = when(
+                    [(dialect.matches(value, DATE_PATTERN), dialect.of_text(value, "moment"))]
+                )
                 return self._dated(Term(tree, kind, term.level))
             case "text", "truth":
                 term = self.named(Term(dialect.trim(value, " "), "text", term.level))
-                term = self.named(Term(dialect.by_bytes(dialect.letters(term.tree, "lower")), "text", term.level))
+                term = self.named(
+                    Term(dialect.by_bytes(dialect.letters(term.tree, "lower")), "text", term.level)
+                )
                 words = ((TRUE_WORDS, exp.true()), (FALSE_WORDS, exp.false()))
                 tree = when(
-                    [(exp.In(this=term.tree, expressions=list(map(quoted, texts))), truth) for texts, truth in words]
+                    [
+                        (exp.In(this=term.tree, expressions=list(map(quoted, texts))), truth)
+                        for texts, truth in words
+                    ]
                 )
             case "date", "text":
                 midnight = exp.EQ(this=value, expression=dialect.truncated("day", value))
-                day, second = (dialect.moment_text(value, seconds=seconds) for seconds in (False, True))
+                day, second = (
+                    dialect.moment_text(value, seconds=seconds) for seconds in (False, True)
+                )
                 tree = when([(midnight, day)], second)
             case _:
                 return Term(constant(None, kind, dialect), kind, 0)
@@ -389,7 +502,9 @@ def limited(number: Fraction) -> float:
     return float(min(max(number, -LARGEST), LARGEST))
 
 
-def constant(value: Fraction | str | datetime | bool | None, kind: Kind, dialect: Dialect = DUCKDB) -> Tree:
+def constant(
+    value: Fraction | str | datetime | bool | None, kind: Kind, dialect: Dialect = DUCKDB
+) -> Tree:
     match value:
         case None:
             return dialect.cast(exp.Null(), TYPES[kind])

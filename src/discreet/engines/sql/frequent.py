@@ -15,19 +15,29 @@ from discreet.engines.sql.trees import column, select, subquery, whole
 from discreet.engines.sql.units import unit_value
 
 
-def frequent_values(of: Expression, where: Expression, most: int, schema: Schema, dialect: Dialect) -> str:
-    """The SELECT of the most frequent texts of an expression among some rows, each with its number of rows."""
+def frequent_values(
+    of: Expression, where: Expression, most: int, schema: Schema, dialect: Dialect
+) -> str:
+    """The SELECT of the most frequent texts of an expression among some rows, each with its number
+    of rows.
+    """
     translator = Translator(schema, dialect)
     value, condition = translator.term(of).tree, translator.term(where).tree
-    rows = select([sql.alias(value, "key")], subquery(translator.rows(SOURCE), "source"), where=[condition])
+    rows = select(
+        [sql.alias(value, "key")], subquery(translator.rows(SOURCE), "source"), where=[condition]
+    )
     counted = select(["key", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["key"])
-    counted.set("order", exp.Order(expressions=[exp.Ordered(this=column("found"), desc=True), column("key")]))
+    counted.set(
+        "order",
+        exp.Order(expressions=[exp.Ordered(this=column("found"), desc=True), column("key")]),
+    )
     counted.set("limit", exp.Limit(expression=whole(most)))
     return counted.sql(dialect.name, copy=False)
 
 
 def rows_of_units(unit: str, limit: int, schema: Schema, dialect: Dialect) -> str:
-    """The SELECT of five integers: rows with a unit, units, units with more rows than the limit, and rows beyond it.
+    """The SELECT of five integers: rows with a unit, units, units with more rows than the limit,
+    and rows beyond it.
 
     The fifth is the number of units if their names are trimmed and in lowercase.
     """
@@ -39,7 +49,9 @@ def rows_of_units(unit: str, limit: int, schema: Schema, dialect: Dialect) -> st
     named = [sql.alias(value, "unit"), sql.alias(cleaned, "spelled")]
     rows = select(named, subquery(translator.rows(SOURCE), "source"), where=[is_unit])
     units = select(
-        ["unit", "spelled", sql.alias(sql.count(), "found")], subquery(rows, "facts"), by=["unit", "spelled"]
+        ["unit", "spelled", sql.alias(sql.count(), "found")],
+        subquery(rows, "facts"),
+        by=["unit", "spelled"],
     )
     rows_per_unit, most = column("found"), whole(limit)
     above = exp.GT(this=rows_per_unit, expression=most)

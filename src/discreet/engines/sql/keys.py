@@ -15,10 +15,12 @@ from discreet.records import number_column
 
 
 def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
-    """The keys as an Arrow array of texts, moments, truth values or doubles; None if two of them are equal there.
+    """The keys as an Arrow array of texts, moments, truth values or doubles; None if two of them
+    are equal there.
 
-    With `integers` the column holds integers of up to 64 bits and is joined as such, if all keys have an absolute
-    value below 2⁵³: the keys are int64, and NULL for a fraction, which no integer equals.
+    With `integers` the column holds integers of up to 64 bits and is joined as such, if all keys
+    have an absolute value below 2⁵³: the keys are int64, and NULL for a fraction, which no integer
+    equals.
     """
     if keys.kind != "number":
         return None if keys.repeated is not None else keys.column
@@ -29,7 +31,11 @@ def key_values(keys: Keys, *, integers: bool) -> pa.Array | None:
         return None
     if not (integers and small):
         return number_column(doubles)
-    return keys.column if exact else pa.array(doubles.astype(np.int64), mask=doubles != np.floor(doubles))
+    return (
+        keys.column
+        if exact
+        else pa.array(doubles.astype(np.int64), mask=doubles != np.floor(doubles))
+    )
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,8 @@
-"""Which texts are numbers and dates: the same rule for CAST on every engine, and for cells in Python.
+"""Which texts are numbers and dates: the same rule for CAST on every engine, and for cells in
+Python.
 
-The patterns use only [], {}, (), |, ? and *, which mean the same in the regular expressions of every engine. A text
-that does not match is missing, never an error.
+The patterns use only [], {}, (), |, ? and *, which mean the same in the regular expressions of
+every engine. A text that does not match is missing, never an error.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from discreet.ask.reading import tokens
 NUMBER_PATTERN = " *[+-]?([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})? *"
 """Absolute values from 10⁻¹³⁹ to 10¹³⁹: no engine overflows or underflows."""
 
-DATE_PATTERN = " *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?)? *"
+DATE_PATTERN = (
+    " *[0-9]{4}-[0-9]{2}-[0-9]{2}(["
+    " T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?)? *"
+)
 
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 """The spellings of truth values, in lowercase and without blanks."""
@@ -27,7 +31,9 @@ _DIRECTIVES = {"%Y": "[0-9]{4}", "%b": "|".join(MONTHS), "%f": "[0-9]{1,6}"}
 
 
 class Shape(NamedTuple):
-    """A date format: its pattern, and the ISO date from the pattern's groups, with extra zeros to be removed."""
+    """A date format: its pattern, and the ISO date from the pattern's groups, with extra zeros to
+    be removed.
+    """
 
     pattern: str
     template: str

@@ -1,9 +1,10 @@
 """The row language in PostgreSQL's SQL, from version 16 on.
 
-PostgreSQL raises an error where others return NULL: on overflow and underflow of doubles, on casts, on integers beyond
-64 bits. So a value is limited before it is cast or scaled, within one CASE, which evaluates only the chosen branch.
-Texts are compared by their bytes (COLLATE "C"); a moment with a zone is converted to UTC. Texts are valid UTF-8 without
-NUL, because a database in UTF-8, and no other is read, refuses all else when it is stored.
+PostgreSQL raises an error where others return NULL: on overflow and underflow of doubles, on casts,
+on integers beyond 64 bits. So a value is limited before it is cast or scaled, within one CASE,
+which evaluates only the chosen branch. Texts are compared by their bytes (COLLATE "C"); a moment
+with a zone is converted to UTC. Texts are valid UTF-8 without NUL, because a database in UTF-8, and
+no other is read, refuses all else when it is stored.
 """
 
 from __future__ import annotations
@@ -63,10 +64,16 @@ class PostgreSQLDialect(Dialect):
 
     def of_text(self, value: Tree, word: Literal["double", "moment"]) -> Tree:
         result = self.cast(value, word)
-        return result if word == "double" else when([(call("pg_input_is_valid", value, quoted("timestamp")), result)])
+        return (
+            result
+            if word == "double"
+            else when([(call("pg_input_is_valid", value, quoted("timestamp")), result)])
+        )
 
     def text(self, value: str) -> Tree:
-        """A literal with the type TEXT: without a type it would be cast when the statement is parsed."""
+        """A literal with the type TEXT: without a type it would be cast when the statement is
+        parsed.
+        """
         if "\0" in value:
             raise InvalidParameter("a text must not contain NUL characters on PostgreSQL")
         return self.cast(quoted(value), "text")
@@ -80,7 +87,11 @@ class PostgreSQLDialect(Dialect):
         return when([(tiny, self.real(0.0))], product)
 
     def substring(self, tree: Tree, start: Tree, length: Tree) -> Tree:
-        return call("substr", tree, *(cast(call("floor", number), "INTEGER", self.name) for number in (start, length)))
+        return call(
+            "substr",
+            tree,
+            *(cast(call("floor", number), "INTEGER", self.name) for number in (start, length)),
+        )
 
     def matches(self, value: Tree, pattern: str) -> Tree:
         """^ and $ match the ends of the text, not of a line."""
@@ -96,12 +107,17 @@ class PostgreSQLDialect(Dialect):
         return call("to_char", value, quoted("YYYY-MM-DD HH24:MI:SS" if seconds else "YYYY-MM-DD"))
 
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
-        """A numeric may be NaN, infinite, or beyond the range of doubles: it is limited before the cast."""
+        """A numeric may be NaN, infinite, or beyond the range of doubles: it is limited before the
+        cast.
+        """
         if not described.startswith("numeric"):
             return super().number_column(value, described)
         size = call("abs", value)
         branches = [
-            (between(size, self._numeric("1e-200"), self._numeric("1e200")), self.cast(value, "double")),
+            (
+                between(size, self._numeric("1e-200"), self._numeric("1e200")),
+                self.cast(value, "double"),
+            ),
             (exp.LT(this=size, expression=self._numeric("1e-200")), self.real(0.0)),
             (exp.EQ(this=value, expression=self._numeric("NaN")), self.real(float("nan"))),
             (exp.GT(this=value, expression=self._numeric("0")), self.real(1e200)),
@@ -130,7 +146,9 @@ class PostgreSQLDialect(Dialect):
     def keys(self, index: int, order: int, kind: str) -> Tree:
         """Arrays that are passed as parameters: nothing is written on the server."""
         values = [
-            cast(exp.Parameter(this=exp.Literal.number(2 * order + number)), _ARRAYS[name], self.name)
+            cast(
+                exp.Parameter(this=exp.Literal.number(2 * order + number)), _ARRAYS[name], self.name
+            )
             for number, name in ((1, kind), (2, "int64"))
         ]
         names = [exp.Identifier(this=f"{letter}{index}") for letter in "kp"]
@@ -138,7 +156,9 @@ class PostgreSQLDialect(Dialect):
         return exp.Table(this=call("unnest", *values), alias=alias)
 
     def layer(self, rows: exp.Select) -> exp.Select:
-        """OFFSET 0 keeps the planner from writing each column out wherever it is used, ever longer layer by layer."""
+        """OFFSET 0 keeps the planner from writing each column out wherever it is used, ever longer
+        layer by layer.
+        """
         rows.set("offset", exp.Offset(expression=whole(0)))
         return rows
 
@@ -146,19 +166,29 @@ class PostgreSQLDialect(Dialect):
         return compute.if_else(compute.match_substring(keys, "\0"), None, keys)
 
     def version(self, columns: Schema, salt: str) -> str:
-        """The SELECT of the number of rows and of the sum of their hashes, each of which is mixed from its columns'."""
-        seeds = (int.from_bytes(sha256(f"{salt}/{index}".encode()).digest()[:7]) for index in count())
+        """The SELECT of the number of rows and of the sum of their hashes, each of which is mixed
+        from its columns'.
+        """
+        seeds = (
+            int.from_bytes(sha256(f"{salt}/{index}".encode()).digest()[:7]) for index in count()
+        )
         hashes = [
             call("coalesce", self._hash(exp.Column(this=outer(name)), column, seed), whole(seed))
             for (name, column), seed in zip(columns.items(), seeds, strict=False)
         ]
-        mixed = call("hashint4extended", whole(len(hashes)), joined(exp.BitwiseXor, [whole(next(seeds)), *hashes]))
+        mixed = call(
+            "hashint4extended",
+            whole(len(hashes)),
+            joined(exp.BitwiseXor, [whole(next(seeds)), *hashes]),
+        )
         hashed = select([alias(mixed, "h")], table(SOURCE))
         sums = [exp.Count(this=exp.Star()), call("sum", sql_column("h"))]
         return select(sums, subquery(hashed, "hashes")).sql(self.name, copy=False)
 
     def _hash(self, value: Tree, column: ColumnType, seed: int) -> Tree:
-        """A hash of 64 bits of a value; PostgreSQL's own of 64-bit integers and of moments have half as many."""
+        """A hash of 64 bits of a value; PostgreSQL's own of 64-bit integers and of moments have
+        half as many.
+        """
         described = column.described
         match column.kind:
             case "text":

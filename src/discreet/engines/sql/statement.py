@@ -1,9 +1,10 @@
 """A request for integers as one SELECT of integer aggregates, and the answer from its rows.
 
-    source → layers of named values → facts (unit, group keys, one integer per measure) → limit → aggregates
+    source → layers of named values → facts (unit, group keys, one integer per measure) → limit →
+    aggregates
 
-Declared keys are a table that is joined with the source by value; the rows of an answer have the index of their group,
-never a key.
+Declared keys are a table that is joined with the source by value; the rows of an answer have the
+index of their group, never a key.
 """
 
 from __future__ import annotations
@@ -29,26 +30,39 @@ from discreet.engines.sql.duckdb import DUCKDB
 from discreet.engines.sql.expressions import Translator, limited
 from discreet.engines.sql.keys import key_values
 from discreet.engines.sql.measures import Facts
-from discreet.engines.sql.trees import Tree, alias, call, column, present, select, subquery, when, whole
+from discreet.engines.sql.trees import (
+    Tree,
+    alias,
+    call,
+    column,
+    present,
+    select,
+    subquery,
+    when,
+    whole,
+)
 from discreet.engines.sql.units import limited_facts, stored_before, unit_value
 from discreet.errors import EngineFailed, InvalidParameter
 from discreet.records import number_column
 
 _FEW_BINS, _MORE_BINS = 32, 256
-"""Up to the first number of bins a tree of comparisons finds the bin, and beyond it the dialect. If the dialect cannot,
-a tree does so up to the second number, five times as fast on DuckDB as the join with the edges that does so beyond."""
+"""Up to the first number of bins a tree of comparisons finds the bin, and beyond it the dialect. If
+the dialect cannot, a tree does so up to the second number, five times as fast on DuckDB as the join
+with the edges that does so beyond."""
 
 _MOST_PLACES = 2**126
-"""More combinations of groups, which sets of many group columns have, do not fit into the integers of every engine, and
-a row whose index does not fit would fail. They are distinguished by a text instead."""
+"""More combinations of groups, which sets of many group columns have, do not fit into the integers
+of every engine, and a row whose index does not fit would fail. They are distinguished by a text
+instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """The text of a SELECT, the table of keys that it joins, and the meaning of its rows.
 
-    A row has the index of its group (`place`) and one integer `m…` for each measure. If cells are counted, it also has
-    its `level` (the number of the fact whose cells it counts, or `len(cells)`) and the cell.
+    A row has the index of its group (`place`) and one integer `m…` for each measure. If cells are
+    counted, it also has its `level` (the number of the fact whose cells it counts, or `len(cells)`)
+    and the cell.
     """
 
     sql: str
@@ -60,10 +74,12 @@ class Statement:
     """The facts that are counted cell by cell."""
     groups: int
     stored: str | None
-    """The SELECT whose rows must be stored as STORED before, if the statement cannot do so itself."""
+    """The SELECT whose rows must be stored as STORED before, if the statement cannot do so itself.
+    """
 
     def answer(self, tables: Iterable[pa.Table]) -> list[Any]:
-        """For each measure, a list over all groups of integers, or of arrays for cells; 0 for groups without rows.
+        """For each measure, a list over all groups of integers, or of arrays for cells; 0 for
+        groups without rows.
 
         The rows are read in parts, one at a time.
         """
@@ -75,19 +91,24 @@ class Statement:
             for index, (measure, fact) in enumerate(zip(self.measures, self.facts, strict=True)):
                 values = _integers(table.column(f"m{index}"))
                 if isinstance(measure, Cells):
-                    cell = _whole_column(table.column(fact))  # NULL for missing values, and on other levels
+                    # NULL for missing values, and on other levels
+                    cell = _whole_column(table.column(fact))
                     chosen = (level == self.cells.index(fact)) & _valid(cell)
                     cells = _words(cell)[chosen].astype(np.int64)
-                    counted.setdefault(index, []).append((group[chosen], cells, values[chosen].astype(np.int64)))
+                    counted.setdefault(index, []).append(
+                        (group[chosen], cells, values[chosen].astype(np.int64))
+                    )
                 else:
                     if values.dtype == object:
                         answers[index] = answers[index].astype(object)
                     chosen = slice(None) if level is None else level == len(self.cells)
                     np.add.at(answers[index], group[chosen], values[chosen])
         return [
-            CellCounts.added(self.groups, measure.value.grid.width + 1, counted.get(index, []))
-            if isinstance(measure, Cells)
-            else column_of(answers[index])
+            (
+                CellCounts.added(self.groups, measure.value.grid.width + 1, counted.get(index, []))
+                if isinstance(measure, Cells)
+                else column_of(answers[index])
+            )
             for index, measure in enumerate(self.measures)
         ]
 
@@ -102,7 +123,9 @@ class _Builder:
         self.schema = schema
         self.dialect = dialect
         self.translator = Translator(schema, dialect)
-        self.limits = request.unit is not None and not (request.max_rows is None and request.max_groups is None)
+        self.limits = request.unit is not None and not (
+            request.max_rows is None and request.max_groups is None
+        )
         self.facts = Facts(self.translator)
         self.keys: dict[int, tuple[pa.Array, pa.Array]] = {}
         """For each joined group, its keys and their indices."""
@@ -111,7 +134,11 @@ class _Builder:
     def build(self) -> Statement:
         request = self.request
         names = [self.facts.name(measure) for measure in request.measures]
-        cells = list(dict.fromkeys(n for m, n in zip(request.measures, names, strict=True) if isinstance(m, Cells)))
+        cells = list(
+            dict.fromkeys(
+                n for m, n in zip(request.measures, names, strict=True) if isinstance(m, Cells)
+            )
+        )
         sums = [f"m{index}" for index in range(len(names))]
         aggregates = [self.facts.aggregate(measure, request.unit) for measure in request.measures]
         aliases = [alias(tree, name) for tree, name in zip(aggregates, sums, strict=True)]
@@ -128,11 +155,14 @@ class _Builder:
             by = ["place"] if request.sets is None else self._positions
             tree = _aggregated(self._placed(facts, rows), by, cells, aliases)
         else:
-            # aggregated by the key's value first, then by its index: the join is of groups instead of rows
+            # aggregated by the key's value first, then by its index: the join is of groups instead
+            # of rows
             by = [f"k{index}" for index in range(len(request.groups))]
             labels = ["level", *cells] if cells else []
             tree = self._placed(_aggregated(facts, by, cells, aliases), [*labels, *sums])
-            if request.sets is None and any(g.other is not None or _children(g) for g in request.groups):
+            if request.sets is None and any(
+                g.other is not None or _children(g) for g in request.groups
+            ):
                 # otherwise each key is in one group only, and there is nothing to add up
                 by = ["place", *labels]
                 tree = select([*by, *_totals(sums)], subquery(tree, "found"), by=by)
@@ -144,7 +174,9 @@ class _Builder:
             measures=request.measures,
             facts=tuple(names),
             cells=tuple(cells),
-            groups=sum(self._cells(chosen) for chosen in request.sets or [range(len(request.groups))]),
+            groups=sum(
+                self._cells(chosen) for chosen in request.sets or [range(len(request.groups))]
+            ),
             stored=stored_before(stored, self.dialect),
         )
 
@@ -156,16 +188,28 @@ class _Builder:
     def _cells(self, chosen: Iterable[int]) -> int:
         return math.prod(self.request.groups[index].size for index in chosen)
 
-    def _crossed(self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]) -> exp.Select:
-        """The sums over the groups of each set, from rows of all combinations; the sets' indices follow each other."""
-        positions = {index: self._positions[index] for index in sorted({index for chosen in sets for index in chosen})}
+    def _crossed(
+        self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]
+    ) -> exp.Select:
+        """The sums over the groups of each set, from rows of all combinations; the sets' indices
+        follow each other.
+        """
+        positions = {
+            index: self._positions[index]
+            for index in sorted({index for chosen in sets for index in chosen})
+        }
         flags = [
             exp.Mul(this=call("grouping", column(name)), expression=whole(2**index))
             for index, name in positions.items()
         ]
         bits = sql.joined(exp.Add, [whole(0), *flags])
-        rows = select([*positions.values(), alias(bits, "bits"), *_totals(sums)], subquery(tree, "combinations"))
-        tuples = [exp.Tuple(expressions=[column(positions[index]) for index in chosen]) for chosen in sets]
+        rows = select(
+            [*positions.values(), alias(bits, "bits"), *_totals(sums)],
+            subquery(tree, "combinations"),
+        )
+        tuples = [
+            exp.Tuple(expressions=[column(positions[index]) for index in chosen]) for chosen in sets
+        ]
         rows.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=tuples)]))
         branches, first = [], 0
         for chosen in sets:
@@ -173,15 +217,21 @@ class _Builder:
             start: Tree = self.dialect.cast(whole(first), "long")
             for order, index in enumerate(chosen):
                 weight = whole(self._cells(chosen[order + 1 :]))
-                start = exp.Add(this=start, expression=exp.Mul(this=column(positions[index]), expression=weight))
+                start = exp.Add(
+                    this=start, expression=exp.Mul(this=column(positions[index]), expression=weight)
+                )
             branches.append((exp.EQ(this=column("bits"), expression=whole(missing)), start))
             first += self._cells(chosen)
         return select([alias(when(branches), "place"), *sums], subquery(rows, "crossed"))
 
     def _select_facts(self) -> exp.Select:
-        """One row for each row of the source that WHERE selects: its unit, the values of its groups, its facts."""
+        """One row for each row of the source that WHERE selects: its unit, the values of its
+        groups, its facts.
+        """
         request, translator = self.request, self.translator
-        columns = {f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)}
+        columns = {
+            f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)
+        }
         columns |= self.facts.trees
         conditions = [translator.term(request.where).tree] if request.where is not None else []
         if request.unit is not None:
@@ -198,17 +248,24 @@ class _Builder:
         term = self.translator.term(group.of)
         edges = [limited(edge) for edge in group.edges]
         if term.kind != "number" or len(edges) != len(group.keys) + 1 or edges != sorted(edges):
-            raise InvalidParameter(f"the bins of {group.name!r} need numbers, and edges in order, one more than labels")
+            raise InvalidParameter(
+                f"the bins of {group.name!r} need numbers, and edges in order, one more than labels"
+            )
         named = self.translator.named(term).tree
         # of equal edges the last begins a bin; values above the last edge are in no bin
         bins: dict[float, int | None] = {edge: position for position, edge in enumerate(edges[:-1])}
         bins[math.nextafter(edges[-1], math.inf)] = None
-        edge_count = None if len(group.keys) <= _FEW_BINS else self.dialect.edges_below(named, list(bins))
+        edge_count = (
+            None if len(group.keys) <= _FEW_BINS else self.dialect.edges_below(named, list(bins))
+        )
         if edge_count is None and len(group.keys) <= _MORE_BINS:
             inside = sql.between(named, self.dialect.real(edges[0]), self.dialect.real(edges[-1]))
             return when([(inside, self._bin(named, edges, 0, len(group.keys)))])
         if edge_count is not None:
-            self.keys[index] = number_column(np.arange(1, len(bins) + 1)), pa.array(bins.values(), pa.int32())
+            self.keys[index] = (
+                number_column(np.arange(1, len(bins) + 1)),
+                pa.array(bins.values(), pa.int32()),
+            )
             return self.dialect.cast(edge_count, "long")
         self.keys[index] = pa.array(bins, pa.float64()), pa.array(bins.values(), pa.int32())
         self.asof.add(index)
@@ -220,18 +277,28 @@ class _Builder:
             return whole(first)
         middle = (first + last) // 2
         below = exp.LT(this=value, expression=self.dialect.real(edges[middle]))
-        return when([(below, self._bin(value, edges, first, middle))], self._bin(value, edges, middle, last))
+        return when(
+            [(below, self._bin(value, edges, first, middle))], self._bin(value, edges, middle, last)
+        )
 
     def _declared(self, index: int, group: Group) -> Tree:
-        """The value of a group column; for a parent, the value of the child column, whose keys belong to its keys."""
-        of, keys, indices = group.of, group.keys, number_column(np.arange(len(group.keys), dtype=np.int32))
+        """The value of a group column; for a parent, the value of the child column, whose keys
+        belong to its keys.
+        """
+        of, keys, indices = (
+            group.of,
+            group.keys,
+            number_column(np.arange(len(group.keys), dtype=np.int32)),
+        )
         children = _children(group)
         if children is not None:
             of, keys, indices = children.of, children.keys, children.parents.indices(group.keys)
         term = self.translator.term(of)
         tree = term.tree
         if keys.kind != term.kind:
-            raise InvalidParameter(f"the keys of {group.name!r} must be of kind {term.kind}, got {keys.kind}")
+            raise InvalidParameter(
+                f"the keys of {group.name!r} must be of kind {term.kind}, got {keys.kind}"
+            )
         numbers = self.translator.column_of_numbers(of)
         values = key_values(keys, integers=numbers is not None and numbers[1] in self.dialect.short)
         if values is None:
@@ -245,9 +312,13 @@ class _Builder:
         return tree
 
     def _placed(self, facts: exp.Select, names: Sequence[str]) -> exp.Select:
-        """The facts, each with the index of its group; rows of undeclared groups are dropped or counted as `other`."""
+        """The facts, each with the index of its group; rows of undeclared groups are dropped or
+        counted as `other`.
+        """
         if self.keys and len(self.translator.layers) > 1:
-            facts = self.dialect.detached(facts, [f"k{index}" for index in range(len(self.request.groups))], names)
+            facts = self.dialect.detached(
+                facts, [f"k{index}" for index in range(len(self.request.groups))], names
+            )
         group_index: Tree | None = None
         joins, conditions = [], []
         positions: list[Tree] = []
@@ -268,24 +339,34 @@ class _Builder:
                 offset = exp.Mul(this=sql.paren(group_index), expression=whole(group.size))
                 position = exp.Add(this=offset, expression=position)
             group_index = position
-        index_columns = [alias(self.dialect.cast(whole(0), "long") if group_index is None else group_index, "place")]
+        index_columns = [
+            alias(
+                self.dialect.cast(whole(0), "long") if group_index is None else group_index, "place"
+            )
+        ]
         if self.request.sets is not None:
             if combinations >= _MOST_PLACES:
                 written = [self.dialect.cast(position.this, "text") for position in positions]
                 index_columns = [alias(call("concat_ws", sql.quoted("|"), *written), "place")]
             index_columns = [*positions, *(index_columns if self.limits else [])]
-        return select([*names, *index_columns], subquery(facts, "facts"), joins=joins, where=conditions)
+        return select(
+            [*names, *index_columns], subquery(facts, "facts"), joins=joins, where=conditions
+        )
 
     def _join(self, index: int, group: Group) -> exp.Join:
         key, position = f"k{index}", f"p{index}"
-        source = self.dialect.keys(index, list(self.keys).index(index), str(self.keys[index][0].type))
+        source = self.dialect.keys(
+            index, list(self.keys).index(index), str(self.keys[index][0].type)
+        )
         # NULL equals nothing; with a condition DuckDB expects a fifth of the keys, and copies these
         padding = [present(column(key))] if index in self.asof else []
         table = subquery(select([key, position], source, where=padding), f"t{index}")
         sign = exp.GTE if index in self.asof else exp.EQ
         on = sign(this=column(key, "facts"), expression=column(key, f"t{index}"))
         method = {"method": "ASOF"} if index in self.asof else {}
-        return exp.Join(this=table, side="LEFT" if group.other is not None else None, on=on, **method)
+        return exp.Join(
+            this=table, side="LEFT" if group.other is not None else None, on=on, **method
+        )
 
     def _key_table(self) -> pa.Table | None:
         """The keys of all joined groups, each with the column of their indices."""
@@ -296,7 +377,9 @@ class _Builder:
         for index, pair in self.keys.items():
             for letter, keys in zip("kp", pair, strict=True):
                 padding = pa.nulls(longest - len(keys), keys.type)
-                columns[f"{letter}{index}"] = pa.chunked_array([keys, padding]) if len(padding) else keys
+                columns[f"{letter}{index}"] = (
+                    pa.chunked_array([keys, padding]) if len(padding) else keys
+                )
         return pa.table(columns)
 
 
@@ -315,7 +398,9 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
         (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
         for index, cell in enumerate(cells)
     ]
-    labels: list[Tree | str] = [alias(when(branches, whole(len(cells))), "level"), *cells] if cells else []
+    labels: list[Tree | str] = (
+        [alias(when(branches, whole(len(cells))), "level"), *cells] if cells else []
+    )
     columns = [*by, *labels, *aggregates]
     tree = select(columns, subquery(facts, "facts"), by=() if cells else by)
     if cells:
@@ -328,7 +413,10 @@ def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[T
 def _integers(column: pa.ChunkedArray) -> NDArray[Any]:
     """A column as exact integers; NULL is refused."""
     if column.null_count:
-        raise EngineFailed("the engine returned NULL instead of an integer; nothing is released; try another version")
+        raise EngineFailed(
+            "the engine returned NULL instead of an integer; nothing is released; try another"
+            " version"
+        )
     return _words(_whole_column(column))
 
 
@@ -338,7 +426,8 @@ def _whole_column(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _words(array: pa.Array) -> NDArray[Any]:
-    """Integers of up to 64 bits, or of 128 bits as decimals without a fraction; NULL has an arbitrary value.
+    """Integers of up to 64 bits, or of 128 bits as decimals without a fraction; NULL has an
+    arbitrary value.
 
     They are read from the buffers, because Arrow's own conversion to numpy would import pandas.
     """
@@ -346,12 +435,16 @@ def _words(array: pa.Array) -> NDArray[Any]:
         return np.empty(0, np.int64)
     rows, buffer = slice(array.offset, array.offset + len(array)), array.buffers()[1]
     if not pa.types.is_decimal128(array.type):
-        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[rows].astype(np.int64, copy=False)
+        return np.frombuffer(buffer, f"i{array.type.bit_width // 8}")[rows].astype(
+            np.int64, copy=False
+        )
     words = np.frombuffer(buffer, np.int64).reshape(-1, 2)[rows]
     low, high = words[:, 0], words[:, 1]
     if not high.any() and not (low < 0).any():
         return low
-    return np.array([(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object)
+    return np.array(
+        [(h << 64) + (w % 2**64) for w, h in zip(low.tolist(), high.tolist(), strict=True)], object
+    )
 
 
 def _valid(array: pa.Array) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Small trees of SQL for all dialects: names, literals, casts, calls, CASE, SELECT.
 
-Nothing is parsed or copied: a tree may occur several times in a statement, because trees are only read when the
-statement is written. Texts are quoted by sqlglot, never pasted.
+Nothing is parsed or copied: a tree may occur several times in a statement, because trees are only
+read when the statement is written. Texts are quoted by sqlglot, never pasted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,26 @@ from discreet.errors import InvalidParameter
 
 Tree: TypeAlias = exp.Expr
 
-_ALONE = (exp.Column, exp.Cast, exp.Literal, exp.Anonymous, exp.Paren, exp.Case, exp.Boolean, exp.Null, exp.Var)
+_ALONE = (
+    exp.Column,
+    exp.Cast,
+    exp.Literal,
+    exp.Anonymous,
+    exp.Paren,
+    exp.Case,
+    exp.Boolean,
+    exp.Null,
+    exp.Var,
+)
 """Trees that need no parentheses as operands."""
 
 
 def whole(number: int) -> Tree:
-    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+    return (
+        exp.Literal.number(number)
+        if number >= 0
+        else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+    )
 
 
 def quoted(value: str) -> Tree:
@@ -40,7 +54,9 @@ def encodable(value: str) -> bool:
 
 
 def column(name: str, table: str | None = None) -> Tree:
-    return exp.Column(this=exp.Identifier(this=name), table=exp.Identifier(this=table) if table else None)
+    return exp.Column(
+        this=exp.Identifier(this=name), table=exp.Identifier(this=table) if table else None
+    )
 
 
 def outer(name: str) -> exp.Identifier:
@@ -64,7 +80,9 @@ def cast(tree: Tree, name: str, dialect: str, operator: type[exp.Cast] = exp.Cas
 
 
 def when(branches: Sequence[tuple[Tree, Tree]], otherwise: Tree | None = None) -> Tree:
-    return exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise)
+    return exp.Case(
+        ifs=[exp.If(this=condition, true=value) for condition, value in branches], default=otherwise
+    )
 
 
 def call(name: str, *arguments: Tree) -> Tree:
@@ -110,7 +128,9 @@ def total(tree: Tree) -> Tree:
 def ranked(function: str, by: Iterable[str], *order: Tree) -> Tree:
     """A window function over the rows that agree in some columns, in an order."""
     ordered = exp.Order(expressions=[exp.Ordered(this=tree) for tree in order]) if order else None
-    return exp.Window(this=call(function), partition_by=[column(name) for name in by], order=ordered)
+    return exp.Window(
+        this=call(function), partition_by=[column(name) for name in by], order=ordered
+    )
 
 
 def table(name: str) -> Tree:
@@ -150,7 +170,9 @@ def beside(kind: str, name: str, left: str, right: str) -> exp.Join:
 
 
 def with_tables(tree: exp.Select, tables: dict[str, tuple[Tree, bool | None]]) -> exp.Select:
-    """A SELECT with named SELECTs before it, each materialized or not, or (None) as the engine decides."""
+    """A SELECT with named SELECTs before it, each materialized or not, or (None) as the engine
+    decides.
+    """
     named = [
         exp.CTE(this=rows, alias=exp.TableAlias(this=exp.Identifier(this=name)), materialized=once)
         for name, (rows, once) in tables.items()

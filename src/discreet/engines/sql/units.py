@@ -1,14 +1,16 @@
 """Units in SQL: what identifies a unit, which of its rows count, and how many units have each key.
 
-At most max_rows of a unit's rows count, in at most max_groups groups. A unit with more than max_rows rows keeps those
-with the smallest MD5 of "unit|group|facts|copy", where copy numbers rows of the unit that are otherwise equal. A unit
-with more than max_groups groups first keeps the groups with the smallest MD5 of "unit|group". In a discovery, a unit
-keeps the keys with the smallest MD5 of "unit|key". The choice depends on the unit's own rows alone, and is the same on
-every engine and in any order. Only units above a limit are sorted.
+At most max_rows of a unit's rows count, in at most max_groups groups. A unit with more than
+max_rows rows keeps those with the smallest MD5 of "unit|group|facts|copy", where copy numbers rows
+of the unit that are otherwise equal. A unit with more than max_groups groups first keeps the groups
+with the smallest MD5 of "unit|group". In a discovery, a unit keeps the keys with the smallest MD5
+of "unit|key". The choice depends on the unit's own rows alone, and is the same on every engine and
+in any order. Only units above a limit are sorted.
 
-The rows are used three times: to find the units above a limit, to take the rows of the other units, and to rank the
-rows of these. A source may differ each time (a sample, a random number, a table that changes), so it is read once and
-its facts are stored: whatever that scan returns, no unit exceeds its limits.
+The rows are used three times: to find the units above a limit, to take the rows of the other units,
+and to rank the rows of these. A source may differ each time (a sample, a random number, a table
+that changes), so it is read once and its facts are stored: whatever that scan returns, no unit
+exceeds its limits.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def limited_facts(
     facts: exp.Select,
     positions: Sequence[str] = (),
 ) -> exp.Select:
-    """The rows of `facts` that count, with their unit, the index of their group, and the facts of these names.
+    """The rows of `facts` that count, with their unit, the index of their group, and the facts of
+    these names.
 
     `positions` are further columns, which follow from the index.
     """
@@ -74,7 +77,9 @@ def limited_facts(
         over.append(exp.GT(this=sql.count(), expression=whole(request.max_rows)))
     if request.max_groups is not None:
         many = exp.GT(this=sql.count(), expression=whole(request.max_groups))
-        several = exp.NEQ(this=call("min", column("place")), expression=call("max", column("place")))
+        several = exp.NEQ(
+            this=call("min", column("place")), expression=call("max", column("place"))
+        )
         over.append(sql.joined(exp.And, [many, several]))
     light, chosen = _apart(columns)
     unit = _unit_text(schema[request.unit or ""], dialect)
@@ -85,18 +90,23 @@ def limited_facts(
     if request.max_rows is not None:
         copy = sql.alias(sql.ranked("row_number", columns, column("unit")), "copy")
         copies = select([*columns, copy], subquery(chosen, "chosen"))
-        facts_text = [call("coalesce", dialect.cast(column(name), "text"), quoted("")) for name in names]
+        facts_text = [
+            call("coalesce", dialect.cast(column(name), "text"), quoted("")) for name in names
+        ]
         hashed = _digest([unit, group, *facts_text, dialect.cast(column("copy"), "text")], dialect)
         rank = sql.ranked("row_number", ["unit"], hashed)
         chosen = _first(request.max_rows, rank, subquery(copies, "copies"), columns)
     return _within_limits(columns, light, chosen, facts, sql.joined(exp.Or, over), dialect)
 
 
-def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect) -> tuple[str, str | None]:
-    """The SELECT of all keys of a column, each with its number of units, and the SELECT to store before it.
+def units_of_keys(
+    of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect
+) -> tuple[str, str | None]:
+    """The SELECT of all keys of a column, each with its number of units, and the SELECT to store
+    before it.
 
-    A key is a text, or an integer of absolute value below 2⁵³; all other values, and NULL, are not keys. A unit has at
-    most `limit` keys, or one if each row is a unit.
+    A key is a text, or an integer of absolute value below 2⁵³; all other values, and NULL, are not
+    keys. A unit has at most `limit` keys, or one if each row is a unit.
     """
     translator = Translator(schema, dialect)
     term = translator.term(of)
@@ -111,12 +121,19 @@ def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dial
         conditions.append(is_unit)
     named = [sql.alias(tree, name) for name, tree in values.items()]
     rows = select(named, subquery(translator.rows(SOURCE), "source"), where=conditions)
-    pairs = select(values, subquery(rows, "facts"), where=[sql.present(column("key"))], distinct=unit is not None)
+    pairs = select(
+        values,
+        subquery(rows, "facts"),
+        where=[sql.present(column("key"))],
+        distinct=unit is not None,
+    )
     stored = None
     if unit is not None:
         stored = pairs
         light, chosen = _apart(["unit", "key"])
-        hashed = _digest([_unit_text(schema[unit], dialect), dialect.cast(column("key"), "text")], dialect)
+        hashed = _digest(
+            [_unit_text(schema[unit], dialect), dialect.cast(column("key"), "text")], dialect
+        )
         rank = sql.ranked("row_number", ["unit"], hashed, column("key"))
         chosen = _first(limit, rank, subquery(chosen, "over_limit"), ["unit", "key"])
         many = exp.GT(this=sql.count(), expression=whole(limit))
@@ -126,7 +143,9 @@ def units_of_keys(of: Column, unit: str | None, limit: int, schema: Schema, dial
 
 
 def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
-    """The SELECT that counts units: rows, or values of the unit column; rows without a unit do not count."""
+    """The SELECT that counts units: rows, or values of the unit column; rows without a unit do not
+    count.
+    """
     if unit is None:
         return select([sql.count()], table(SOURCE)).sql(dialect.name, copy=False)
     translator = Translator(schema, dialect)
@@ -140,18 +159,27 @@ def units_by_rows(unit: str, limits: Sequence[int], schema: Schema, dialect: Dia
     """The SELECT that counts units by the index of the smallest limit on rows that they are within."""
     translator = Translator(schema, dialect)
     value, is_unit = unit_value(translator.source(unit), schema[unit], dialect)
-    rows = select([sql.alias(value, "unit")], subquery(translator.rows(SOURCE), "source"), where=[is_unit])
+    rows = select(
+        [sql.alias(value, "unit")], subquery(translator.rows(SOURCE), "source"), where=[is_unit]
+    )
     counted = select(["unit", sql.alias(sql.count(), "size")], subquery(rows, "facts"), by=["unit"])
     branches = [
-        (exp.LTE(this=column("size"), expression=whole(limit)), whole(index)) for index, limit in enumerate(limits)
+        (exp.LTE(this=column("size"), expression=whole(limit)), whole(index))
+        for index, limit in enumerate(limits)
     ]
-    levels = select([sql.alias(sql.when(branches, whole(len(limits))), "level")], subquery(counted, "units"))
-    units = select(["level", sql.alias(sql.count(), "units")], subquery(levels, "levels"), by=["level"])
+    levels = select(
+        [sql.alias(sql.when(branches, whole(len(limits))), "level")], subquery(counted, "units")
+    )
+    units = select(
+        ["level", sql.alias(sql.count(), "units")], subquery(levels, "levels"), by=["level"]
+    )
     return units.sql(dialect.name, copy=False)
 
 
 def stored_before(rows: exp.Select | None, dialect: Dialect) -> str | None:
-    """The SELECT whose rows must be stored as STORED before the statement, if the statement cannot do so itself."""
+    """The SELECT whose rows must be stored as STORED before the statement, if the statement cannot
+    do so itself.
+    """
     return None if rows is None or dialect.materializes else rows.sql(dialect.name, copy=False)
 
 
@@ -159,13 +187,19 @@ def _apart(columns: Sequence[str]) -> tuple[exp.Select, exp.Select]:
     """The stored rows of units that are not in the table `heavy`, and of units that are."""
     names = [column(name, STORED) for name in columns]
     light, heavy = (
-        select(names, table(STORED), joins=[sql.beside(kind, "unit", STORED, "heavy")]) for kind in ("ANTI", "SEMI")
+        select(names, table(STORED), joins=[sql.beside(kind, "unit", STORED, "heavy")])
+        for kind in ("ANTI", "SEMI")
     )
     return light, heavy
 
 
 def _within_limits(
-    columns: Sequence[str], light: Tree, chosen: Tree, rows: exp.Select, over: Tree, dialect: Dialect
+    columns: Sequence[str],
+    light: Tree,
+    chosen: Tree,
+    rows: exp.Select,
+    over: Tree,
+    dialect: Dialect,
 ) -> exp.Select:
     """The rows of light units and the chosen rows of heavy units, with the tables that these use."""
     heavy = select(["unit"], table(STORED), by=["unit"], having=over)
@@ -183,4 +217,8 @@ def _digest(parts: Sequence[Tree], dialect: Dialect) -> Tree:
 
 def _first(limit: int, rank: Tree, rows: Tree, columns: Sequence[str]) -> exp.Select:
     within = exp.LTE(this=column("rank"), expression=whole(limit))
-    return select(columns, subquery(select([*columns, sql.alias(rank, "rank")], rows), "ranked"), where=[within])
+    return select(
+        columns,
+        subquery(select([*columns, sql.alias(rank, "rank")], rows), "ranked"),
+        where=[within],
+    )

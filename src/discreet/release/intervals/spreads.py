@@ -1,8 +1,10 @@
-"""The ends of the intervals of a release at any confidence: functions whose first arguments a release stores.
+"""The ends of the intervals of a release at any confidence: functions whose first arguments a
+release stores.
 
-A release has `partial(function, stored…)`, so that it contains only public parameters and noisy numbers, and can be
-pickled, copied and written as JSON (`stored`). The last arguments are the confidence, and whether the intervals of
-several numbers must hold together; `ends` of an estimate (`release.design`) takes the confidence alone.
+A release has `partial(function, stored…)`, so that it contains only public parameters and noisy
+numbers, and can be pickled, copied and written as JSON (`stored`). The last arguments are the
+confidence, and whether the intervals of several numbers must hold together; `ends` of an estimate
+(`release.design`) takes the confidence alone.
 """
 
 from __future__ import annotations
@@ -49,7 +51,13 @@ def vector(ends: Callable[[Fraction], Ends], confidence: Fraction, _simultaneous
     return ends(confidence)
 
 
-def counted(noisy: NDArray[np.int64], scale: Fraction, together: int, confidence: Fraction, simultaneous: bool) -> Ends:
+def counted(
+    noisy: NDArray[np.int64],
+    scale: Fraction,
+    together: int,
+    confidence: Fraction,
+    simultaneous: bool,
+) -> Ends:
     """The ends of counts with noise of one scale; `together` of them may have to hold together."""
     reach = half_width(scale, confidence, d=together if simultaneous else 1)
     return noisy - reach, noisy + reach
@@ -61,7 +69,9 @@ def summed(noisy: NoisySum, unit: Fraction, confidence: Fraction, _simultaneous:
     return as_float((noisy.value - reach) * unit), as_float((noisy.value + reach) * unit)
 
 
-def by_algorithm(value: Fraction, scale: Fraction, step: Fraction, confidence: Fraction, _simultaneous: bool) -> Ends:
+def by_algorithm(
+    value: Fraction, scale: Fraction, step: Fraction, confidence: Fraction, _simultaneous: bool
+) -> Ends:
     """The ends of an answer by Algorithm 1 that was first rounded down to a step."""
     reach = (lemma.half_width(scale, confidence) + 1) * step
     return as_float(value - reach), as_float(value + reach)
@@ -73,17 +83,29 @@ def widened(spread: Spread, by: float, confidence: Fraction, simultaneous: bool)
     return low - by, high + by
 
 
-def mapped(spread: Spread, sign: str, number: Any, confidence: Fraction, simultaneous: bool) -> Ends:
+def mapped(
+    spread: Spread, sign: str, number: Any, confidence: Fraction, simultaneous: bool
+) -> Ends:
     """The ends of a number after arithmetic with a number without error."""
     low, high = (OPERATIONS[sign](end, number) for end in spread(confidence, simultaneous))
     return (high, low) if sign in ("×", "/") and number < 0 else (low, high)
 
 
-def combined(first: Spread, second: Spread, sign: str, confidence: Fraction, simultaneous: bool) -> Ends:
+def combined(
+    first: Spread, second: Spread, sign: str, confidence: Fraction, simultaneous: bool
+) -> Ends:
     """The ends after arithmetic between two numbers, each with half the error probability."""
     level = (1 + confidence) / 2
-    ends = [OPERATIONS[sign](a, b) for a in first(level, simultaneous) for b in second(level, simultaneous)]
-    return (np.minimum.reduce(ends), np.maximum.reduce(ends)) if np.ndim(ends[0]) else (min(ends), max(ends))
+    ends = [
+        OPERATIONS[sign](a, b)
+        for a in first(level, simultaneous)
+        for b in second(level, simultaneous)
+    ]
+    return (
+        (np.minimum.reduce(ends), np.maximum.reduce(ends))
+        if np.ndim(ends[0])
+        else (min(ends), max(ends))
+    )
 
 
 def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bool) -> Ends:
@@ -97,10 +119,11 @@ def divided(above: Spread, below: Spread, confidence: Fraction, simultaneous: bo
 
 
 def in_order(spreads: Sequence[Spread], confidence: Fraction, simultaneous: bool) -> Ends:
-    """The ends of several numbers whose exact values ascend: each interval contains that of its own number.
+    """The ends of several numbers whose exact values ascend: each interval contains that of its own
+    number.
 
-    Lower ends fall to those after them, and upper ends rise to those before them. Sorting the ends would exchange them
-    between numbers: then one interval that misses could make others miss.
+    Lower ends fall to those after them, and upper ends rise to those before them. Sorting the ends
+    would exchange them between numbers: then one interval that misses could make others miss.
     """
     level = 1 - (1 - confidence) / len(spreads) if simultaneous else confidence
     lows, highs = zip(*(spread(level, False) for spread in spreads), strict=True)

@@ -1,7 +1,7 @@
 """What all releases share as values: they are compared, hashed and written by their content.
 
-`to_dict` is for readers: numbers in Python's own types, exact numbers as texts, infinite ends as None. The JSON has the
-same content and the inputs of the intervals, so that it can be read back.
+`to_dict` is for readers: numbers in Python's own types, exact numbers as texts, infinite ends as
+None. The JSON has the same content and the inputs of the intervals, so that it can be read back.
 """
 
 from __future__ import annotations
@@ -34,15 +34,34 @@ class Stored:
         """The numbers, the ends of their 95 % intervals (`low`, `high`), and what they cost."""
         release: Any = self
         if isinstance(self, Mapping):
-            return {"epsilon": str(release.epsilon), **{name: part.to_dict() for name, part in self.items()}}
-        parts = {field.name: getattr(self, field.name) for field in fields(release) if field.name != "_spread"}
+            return {
+                "epsilon": str(release.epsilon),
+                **{name: part.to_dict() for name, part in self.items()},
+            }
+        parts = {
+            field.name: getattr(self, field.name)
+            for field in fields(release)
+            if field.name != "_spread"
+        }
         low, high = release.interval()
-        parts = {"statistic": parts.pop("statistic"), "value": parts.pop("value"), "low": low, "high": high, **parts}
-        present = {name: value for name, value in parts.items() if not (isinstance(value, tuple | str) and not value)}
+        parts = {
+            "statistic": parts.pop("statistic"),
+            "value": parts.pop("value"),
+            "low": low,
+            "high": high,
+            **parts,
+        }
+        present = {
+            name: value
+            for name, value in parts.items()
+            if not (isinstance(value, tuple | str) and not value)
+        }
         return {name: _plain(value) for name, value in present.items()}
 
     def to_json(self) -> str:
-        """The whole release as JSON: the content of `to_dict`, and the inputs of the intervals at any confidence."""
+        """The whole release as JSON: the content of `to_dict`, and the inputs of the intervals at
+        any confidence.
+        """
         return json.dumps(_document(self), ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -55,11 +74,15 @@ class Stored:
         except Exception:  # a text may hold anything
             raise _refused() from None
         if not isinstance(release, cls):
-            raise InvalidParameter(f"this is {type(release).__name__}, not {cls.__name__}: read it with that class")
+            raise InvalidParameter(
+                f"this is {type(release).__name__}, not {cls.__name__}: read it with that class"
+            )
         return release
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
-        """Write the JSON to a new .json file, which `from_json` reads; `force` overwrites an existing file."""
+        """Write the JSON to a new .json file, which `from_json` reads; `force` overwrites an
+        existing file.
+        """
         from discreet.files.writer import NOTHING, write
 
         target = Path(path)
@@ -68,7 +91,9 @@ class Stored:
         return write(target, self.to_json().encode(), force=force, kept=NOTHING)
 
     def figure(self, **options: Any) -> Any:
-        """A chart of the numbers with their intervals; for several statistics, `column=` chooses one."""
+        """A chart of the numbers with their intervals; for several statistics, `column=` chooses
+        one.
+        """
         return views.figure(self, **options)
 
     def _repr_html_(self) -> str:
@@ -96,18 +121,28 @@ def _document(release: Any) -> dict[str, Any]:
 def _release_of(document: Any) -> Stored:
     from discreet.release.release import Cumulative, Histogram, Release, Releases, Vector
 
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in (Release, Vector, Histogram, Cumulative)}
+    kinds: dict[str, Any] = {
+        kind.__name__: kind for kind in (Release, Vector, Histogram, Cumulative)
+    }
     match document:
         case {"discreet": "Releases", "epsilon": str(epsilon), "parts": dict(parts)}:
             releases: Any = {name: _release_of(part) for name, part in parts.items()}
             if not all(isinstance(part, Release) for part in releases.values()):
                 raise _refused()
             return Releases(releases, read_fraction(epsilon))
-        case {"discreet": str(name), "low": _, "high": _, "interval": interval, **more} if name in kinds:
+        case {
+            "discreet": str(name),
+            "low": _,
+            "high": _,
+            "interval": interval,
+            **more,
+        } if name in kinds:
             parameters: dict[str, Any] = {str(field): value for field, value in more.items()}
             parameters |= {exact: read_fraction(parameters[exact]) for exact in _EXACT}
             value = parameters["value"]
-            parameters["value"] = np.array(value) if issubclass(kinds[name], Vector) else read(value)
+            parameters["value"] = (
+                np.array(value) if issubclass(kinds[name], Vector) else read(value)
+            )
             if "points" in parameters:
                 parameters["points"] = np.array(parameters["points"])
             for several in {"edges", "keys"} & set(parameters):

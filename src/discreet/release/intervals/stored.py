@@ -1,8 +1,11 @@
-"""The inputs of a release's intervals as JSON and back: calls of functions by name, from a closed list.
+"""The inputs of a release's intervals as JSON and back: calls of functions by name, from a closed
+list.
 
-    {"call": "single", "with": [{"call": "ends", "of": {"kind": "PublicSizeMoments", "n": 1000, …}, "with": ["mean"]}]}
+    {"call": "single", "with": [{"call": "ends", "of": {"kind": "PublicSizeMoments", "n": 1000, …},
+    "with": ["mean"]}]}
 
-Fractions are texts such as "1/10" with the key "fraction", so they stay exact; a plain text always stays a text.
+Fractions are texts such as "1/10" with the key "fraction", so they stay exact; a plain text always
+stays a text.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from discreet.outside import read_fraction
 
 _SPREADS = "release.intervals.spreads"
 _FUNCTIONS = {
-    **dict.fromkeys(("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS),
+    **dict.fromkeys(
+        ("constant", "single", "vector", "counted", "summed", "by_algorithm"), _SPREADS
+    ),
     **dict.fromkeys(("mapped", "combined", "divided", "in_order", "widened"), _SPREADS),
     **dict.fromkeys(("count_ends", "band_ends", "quantile_ends"), "release.statistics.counts"),
     "shaped_ends": "release.statistics.moments",
@@ -38,13 +43,15 @@ _KINDS = {
     "Tree": "release.statistics.tree",
     "ValueGrid": "calibrate.grid",
 }
-"""The modules of the functions and classes that a release may store; nothing else is written or read."""
+"""The modules of the functions and classes that a release may store; nothing else is written or
+read.
+"""
 
 _EARLIER = {"Lone": "NoisySumOnly", "Known": "PublicSizeMoments", "Private": "PrivateSizeMoments"}
 """What classes were called when earlier releases were stored."""
 
 
-def written(value: Any) -> Any:  # noqa: PLR0911 - one for each type
+def written(value: Any) -> Any:  # noqa: PLR0911
     """A value in JSON's types."""
     match value:
         case None | bool() | int() | str():
@@ -83,8 +90,10 @@ def _call(function: Any) -> dict[str, Any]:
     return {"call": function.__name__}
 
 
-def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
-    """The value that `written` wrote; anything else raises `InvalidParameter` or an error that its caller handles."""
+def read(value: Any) -> Any:  # noqa: PLR0911
+    """The value that `written` wrote; anything else raises `InvalidParameter` or an error that its
+    caller handles.
+    """
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -107,7 +116,9 @@ def read(value: Any) -> Any:  # noqa: PLR0911 - one for each type
         case {"call": str(name), "with": list(arguments)}:
             return partial(_imported(name, _FUNCTIONS), *read(arguments))
         case {"kind": str(name), **fields}:
-            return _imported(_EARLIER.get(name, name), _KINDS)(**{field: read(item) for field, item in fields.items()})  # type: ignore[arg-type]
+            return _imported(_EARLIER.get(name, name), _KINDS)(
+                **{field: read(item) for field, item in fields.items()}
+            )  # type: ignore[arg-type]
     raise InvalidParameter("this is not a release that discreet has written")
 
 

@@ -51,7 +51,8 @@ class Framed:
         ledger: str | PathLike[str] | Ledger = "memory",
         name: str = "study",
     ) -> Self:
-        """A study of a copy of a pandas or polars frame or an Arrow table; in questions, the table is called `data`.
+        """A study of a copy of a pandas or polars frame or an Arrow table; in questions, the table
+        is called `data`.
 
         Parameters
         ----------
@@ -60,15 +61,18 @@ class Framed:
         epsilon : number or text
             The total privacy budget for this data, for ever.
         unit : text
-            Whom we protect: "row", or the column that identifies the person; then `max_rows` of their rows count.
+            Whom we protect: "row", or the column that identifies the person; then `max_rows` of
+            their rows count.
         bounds, keys, bins, missing, other : dict by column
-            Declarations of columns, made without looking at the data; any other column can be used in conditions.
+            Declarations of columns, made without looking at the data; any other column can be used
+            in conditions.
         max_rows, max_groups : int, optional
             The most rows of a person that count, and the most groups in which they count.
         neighbors : "change-one" or "add-remove"
             Whether the number of people is public.
         ledger : path, address, Ledger or "memory"
-            Where spends are recorded. "memory" is for a notebook: it is not saved, so a new run is a new budget.
+            Where spends are recorded. "memory" is for a notebook: it is not saved, so a new run is
+            a new budget.
         name : text
             The name of the study in the ledger.
 
@@ -76,7 +80,13 @@ class Framed:
         from discreet.engines.choose import engine_of
 
         engine = engine_of(InMemory(frame))
-        declared = {"bounds": bounds, "keys": keys, "bins": bins, "missing": missing, "other": other}
+        declared = {
+            "bounds": bounds,
+            "keys": keys,
+            "bins": bins,
+            "missing": missing,
+            "other": other,
+        }
         policy = Policy(
             source=frame,
             epsilon=epsilon,
@@ -97,18 +107,23 @@ def columns_of(
 ) -> dict[str, dict[str, Any]]:
     """The declarations of each column; a column without a declaration can be used in conditions.
 
-    >>> columns_of(["patient", "age", "county"], "patient", {"bounds": {"age": (0, 120)}, "keys": None})
+    >>> columns_of(
+    ...     ["patient", "age", "county"], "patient", {"bounds": {"age": (0, 120)}, "keys": None}
+    ... )
     {'age': {'bounds': (0, 120)}, 'county': {}}
     """
     columns: dict[str, dict[str, Any]] = {name: {} for name in names if name != unit}
     for option, by_column in declared.items():
         if not isinstance(by_column or {}, Mapping):
             example = _EXAMPLES.get(option, '{"age": …}')
-            raise InvalidParameter(f"{option} must be by column, as in {option}={example}, got {quote(by_column)}")
+            raise InvalidParameter(
+                f"{option} must be by column, as in {option}={example}, got {quote(by_column)}"
+            )
         for name, value in (by_column or {}).items():
             if name == unit:
                 raise InvalidParameter(
-                    f"{option}: {quote(name)} is the unit, which cannot be asked about; leave it out"
+                    f"{option}: {quote(name)} is the unit, which cannot be asked about; leave"
+                    " it out"
                 )
             if name not in columns:
                 hint = did_you_mean(str(name), columns) or f"it has {', '.join(list(columns)[:12])}"
@@ -118,7 +133,9 @@ def columns_of(
 
 
 def throwaway(owner: object) -> tuple[Path, Callable[[], object]]:
-    """The path of a ledger that is removed when its owner is freed or Python ends, and a function to remove it now."""
+    """The path of a ledger that is removed when its owner is freed or Python ends, and a function
+    to remove it now.
+    """
     folder = Path(mkdtemp(prefix="discreet-"))
     return folder / "study.ledger", finalize(owner, _remove, folder, os.getpid())
 

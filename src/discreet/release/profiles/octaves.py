@@ -5,15 +5,19 @@
     and             values beyond, on either side; missing values
     rows of a unit  1, 2, 3–4, 5–8, …                                            up to 2²⁰, and beyond
 
-A unit is in one bin, however many its rows: Δ = 1, or 2 if units are replaced. Each bin, even an empty one, has noise
-of scale b = Δ/ε. The rest is post-processing, and finds where the values lie [WZLDSG20], [AKMV19]:
+A unit is in one bin, however many its rows: Δ = 1, or 2 if units are replaced. Each bin, even an
+empty one, has noise of scale b = Δ/ε. The rest is post-processing, and finds where the values lie
+[WZLDSG20], [AKMV19]:
 
     core      the bins that noise alone would fill in less than one profile of a million
-    growth    outward from the core while the next bin has more than 3b, from the third on 8b, up to 0 and not across
-    across 0  if the ten largest octaves of the other sign, up to the same size, have more than 30b together
+    growth    outward from the core while the next bin has more than 3b, from the third on 8b, up to
+              0 and not across
+    across 0  if the ten largest octaves of the other sign, up to the same size, have more than 30b
+              together
 
-So a bound is more than two octaves outside the data in about two profiles of a million. A profile finds no bounds for
-fewer people than a core needs, about 20b in one octave, and it does not look inside an octave.
+So a bound is more than two octaves outside the data in about two profiles of a million. A profile
+finds no bounds for fewer people than a core needs, about 20b in one octave, and it does not look
+inside an octave.
 """
 
 from __future__ import annotations
@@ -35,15 +39,20 @@ from discreet.release.mechanism import noisy_counts
 _END = Fraction(10**100)  # the largest number of the engines
 
 _POWERS = {True: range(64), False: range(-40, 65)}
-"""The powers of two between octaves: 64 bits for whole numbers; 2⁻⁴⁰ has few enough decimals for a parameter."""
+"""The powers of two between octaves: 64 bits for whole numbers; 2⁻⁴⁰ has few enough decimals for a
+parameter.
+"""
 
 ROW_LIMITS = tuple(2**power for power in range(21))
 """The largest number of rows of a unit in each bin except the last."""
 
 _FALSE_CORE = 1e-6
 _NEAR, _FAR, _STEPS = 3.0, 8.0, 2
-_ACROSS, _OTHERS = 30.0, 10  # P(Σ of ten draws > 30b) ≤ e^(−30θ)/(1 − θ²)¹⁰, which is 6·10⁻⁷ at θ = 0.72
-_SMALL = 8  # a bound of at most this share of the other bound is set to 0: the range grows by less than a seventh
+# P(Σ of ten draws > 30b) ≤ e^(−30θ)/(1 − θ²)¹⁰, which is 6·10⁻⁷ at θ = 0.72
+_ACROSS, _OTHERS = 30.0, 10
+# a bound of at most this share of the other bound is set to 0: the range grows by less than a
+# seventh
+_SMALL = 8
 
 
 @lru_cache(maxsize=2)
@@ -80,7 +89,10 @@ class OctaveDesign:
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        counts = noisy_counts(exact.map(lambda measures: np.asarray(measures[0], np.int64)), self.scale(terms, epsilon))
+        counts = noisy_counts(
+            exact.map(lambda measures: np.asarray(measures[0], np.int64)),
+            self.scale(terms, epsilon),
+        )
         return {self.name: Estimate(counts, lambda _: (counts, counts))}
 
 
@@ -112,7 +124,9 @@ def limits_of(scale: Fraction, cells: int) -> Limits:
     return Limits(core=core, near=_NEAR * b, far=_FAR * b, across=_ACROSS * b)
 
 
-def span(counts: Sequence[float], limits: Limits, zero: int | None = None) -> tuple[int, int] | None:
+def span(
+    counts: Sequence[float], limits: Limits, zero: int | None = None
+) -> tuple[int, int] | None:
     """The first and the last of the bins that hold values, or None; growth ends at the bin `zero`."""
     core = [index for index, count in enumerate(counts) if count >= limits.core]
     if not core:
@@ -120,7 +134,9 @@ def span(counts: Sequence[float], limits: Limits, zero: int | None = None) -> tu
     first, last = core[0], core[-1]
     floor = zero if zero is not None and first >= zero else 0
     ceiling = zero if zero is not None and last <= zero else len(counts) - 1
-    return first - _grown(counts[floor:first][::-1], limits), last + _grown(counts[last + 1 : ceiling + 1], limits)
+    return first - _grown(counts[floor:first][::-1], limits), last + _grown(
+        counts[last + 1 : ceiling + 1], limits
+    )
 
 
 def _grown(counts: Sequence[float], limits: Limits) -> int:
@@ -131,7 +147,9 @@ def _grown(counts: Sequence[float], limits: Limits) -> int:
 
 
 def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction, Fraction] | None:
-    """The edges between which the values lie, or None if too little is known; `counts` are of all bins."""
+    """The edges between which the values lie, or None if too little is known; `counts` are of all
+    bins.
+    """
     edges = octave_edges(whole)
     inner = counts[1 : len(edges) - 2]
     zero = edges.index(Fraction(0))
@@ -139,7 +157,8 @@ def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction
     if full is None:
         return None
     first, last = full[0] + 1, full[1] + 1
-    lower, upper = edges[first], edges[last] if last == zero else edges[last + 1]  # 0 itself, not the edge of its bin
+    # 0 itself, not the edge of its bin
+    lower, upper = edges[first], edges[last] if last == zero else edges[last + 1]
     lower = Fraction(0) if lower == 1 / _END else lower
     if lower < upper and (lower >= 0 or upper <= 0):
         opposite = bins_between(whole, *other_side(lower, upper))
@@ -159,7 +178,9 @@ def bins_between(whole: bool, low: Fraction, high: Fraction) -> list[int]:
 
 
 def rounded_bounds(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction] | None:
-    """The bounds to propose, with 0 for an end that is small compared with the other; None if all values are 0."""
+    """The bounds to propose, with 0 for an end that is small compared with the other; None if all
+    values are 0.
+    """
     if 0 < lower <= upper / _SMALL:
         lower = Fraction(0)
     elif 0 > upper >= lower / _SMALL:

@@ -1,8 +1,10 @@
-"""A profile of a study: checked, charged, then read, drawn and recorded; it is free when asked again for the same data.
+"""A profile of a study: checked, charged, then read, drawn and recorded; it is free when asked
+again for the same data.
 
     ε is shared equally by the columns; the unit's own column asks for the number of rows per unit
 
-Each unit counts once, with one of its rows chosen by a hash, so that no limit on rows must be known beforehand.
+Each unit counts once, with one of its rows chosen by a hash, so that no limit on rows must be known
+beforehand.
 """
 
 from __future__ import annotations
@@ -60,7 +62,10 @@ class ProfilePlan:
     @cached_property
     def designs(self) -> tuple[OctaveDesign, ...]:
         """One for each column, and one for the rows per unit."""
-        octaves = [OctaveDesign(name=column.name, whole=_is_whole(self.study, column)) for column in self.columns]
+        octaves = [
+            OctaveDesign(name=column.name, whole=_is_whole(self.study, column))
+            for column in self.columns
+        ]
         return (*octaves, *([UnitRowsDesign(name=self.study.policy.unit)] if self.rows else []))
 
     @property
@@ -77,13 +82,21 @@ class ProfilePlan:
         """The canonical text of the profile."""
         policy = self.study.policy
         bins = [design.cells for design in self.designs]
-        parameters = {"columns": list(map(column_text, self.columns)), "bins": bins, "rows": self.rows}
-        return canonical("profile", {**parameters, "neighbors": policy.neighbors, "unit": policy.unit})
+        parameters = {
+            "columns": list(map(column_text, self.columns)),
+            "bins": bins,
+            "rows": self.rows,
+        }
+        return canonical(
+            "profile", {**parameters, "neighbors": policy.neighbors, "unit": policy.unit}
+        )
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Profile:
         """Spend ε, then read, draw and record; asked again, it returns the recorded profile, free."""
         entry = entry_of(request_id)
-        content, remaining = answered(self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst)
+        content, remaining = answered(
+            self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst
+        )
         return self._read(content, entry, remaining)
 
     def fetched(self, design: OctaveDesign) -> Secret:
@@ -94,7 +107,12 @@ class ProfilePlan:
         [column] = [column for column in self.columns if column.name == design.name]
         limit = None if policy.unit_column is None else 1
         return engine.fetch(
-            Request((Rows(),), (_octaves(column, design.whole),), unit=policy.unit_column, max_rows=limit)
+            Request(
+                (Rows(),),
+                (_octaves(column, design.whole),),
+                unit=policy.unit_column,
+                max_rows=limit,
+            )
         )
 
     def drawn(self, design: OctaveDesign, exact: Exact[Any]) -> list[int]:
@@ -105,7 +123,12 @@ class ProfilePlan:
 
     def _answered(self) -> bytes:
         counts = {design.name: self.drawn(design, self.fetched(design)) for design in self.designs}
-        record = {"profile": counts, "rows": self.rows, "epsilon": str(self.epsilon), "units": self.units}
+        record = {
+            "profile": counts,
+            "rows": self.rows,
+            "epsilon": str(self.epsilon),
+            "units": self.units,
+        }
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
 
     def _read(self, content: bytes, entry: str, remaining: Fraction) -> Profile:
@@ -115,13 +138,27 @@ class ProfilePlan:
         for design in self.designs:
             counts = tuple(record["profile"][design.name])
             scale = design.scale(self.terms(design), self.share)
-            fields: dict[str, Any] = {"name": design.name, "counts": counts, "scale": scale, "epsilon": self.share}
+            fields: dict[str, Any] = {
+                "name": design.name,
+                "counts": counts,
+                "scale": scale,
+                "epsilon": self.share,
+            }
             if isinstance(design, UnitRowsDesign):
                 unit = UnitProfile(**fields)
             else:
-                columns[design.name] = ColumnProfile(**fields, whole=design.whole, units=record["units"])
+                columns[design.name] = ColumnProfile(
+                    **fields, whole=design.whole, units=record["units"]
+                )
         policy, epsilon = self.study.policy, self.epsilon
-        return Profile(columns=columns, unit=unit, epsilon=epsilon, remaining=remaining, entry=entry, policy=policy)
+        return Profile(
+            columns=columns,
+            unit=unit,
+            epsilon=epsilon,
+            remaining=remaining,
+            entry=entry,
+            policy=policy,
+        )
 
 
 def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> ProfilePlan:
@@ -129,17 +166,32 @@ def profile_plan(study: Study, columns: Sequence[str] | None, epsilon: Any) -> P
     exact, scope = exact_epsilon(epsilon), Scope(study.policy, study.schema)
     if columns is None:
         columns = _open_columns(study, scope)
-    elif isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
-        raise InvalidParameter('columns must be a list of names, as in profile(columns=["cost"], epsilon="0.1")')
+    elif (
+        isinstance(columns, str)
+        or not columns
+        or not all(isinstance(name, str) for name in columns)
+    ):
+        raise InvalidParameter(
+            'columns must be a list of names, as in profile(columns=["cost"], epsilon="0.1")'
+        )
     refuse_more("a profile", len(columns), MOST_COLUMNS, "columns")
     rows = any(map(scope.is_unit, columns))
-    by_name = {column.name: column for column in (scope.column(name) for name in columns if not scope.is_unit(name))}
+    by_name = {
+        column.name: column
+        for column in (scope.column(name) for name in columns if not scope.is_unit(name))
+    }
     for column in by_name.values():
         if column.kind != "number":
-            hint = ', or declare type = "number" if it holds numbers' if column.kind == "text" else ""
-            raise refused(f"a profile needs numbers, but {column.name} is a {column.kind}; leave it out{hint}")
+            hint = (
+                ', or declare type = "number" if it holds numbers' if column.kind == "text" else ""
+            )
+            raise refused(
+                f"a profile needs numbers, but {column.name} is a {column.kind}; leave it out{hint}"
+            )
     sorted_columns = tuple(by_name[name] for name in sorted(by_name))
-    plan = ProfilePlan(study=study, columns=sorted_columns, rows=rows, epsilon=exact, units=_public_units(study))
+    plan = ProfilePlan(
+        study=study, columns=sorted_columns, rows=rows, epsilon=exact, units=_public_units(study)
+    )
     if plan.units is not None:
         refuse_few(plan.units, exact, len(plan.designs))
     return plan
@@ -150,10 +202,15 @@ def refuse_few(units: int, epsilon: Fraction, columns: int = 1) -> None:
     if units * epsilon < LEAST * columns:
         needed = math.ceil(LEAST * columns / epsilon)
         subject = "a profile" if columns == 1 else f"a profile of {columns} columns"
-        more = f"about epsilon {_round_up(Fraction(LEAST * columns, units))}" if units else "data with people"
+        more = (
+            f"about epsilon {_round_up(Fraction(LEAST * columns, units))}"
+            if units
+            else "data with people"
+        )
         raise refused(
-            f"{subject} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are {units:,}: use "
-            f"{more}{', or fewer columns' if columns > 1 else ''}, or bounds that you know"
+            f"{subject} at epsilon {shown(epsilon)} needs about {needed:,} units, and there are"
+            f" {units:,}: use {more}{', or fewer columns' if columns > 1 else ''}, or bounds that"
+            " you know"
         )
 
 
@@ -180,7 +237,10 @@ def _open_columns(study: Study, scope: Scope) -> list[str]:
         and scope.column(name, exact=True).kind == "number"
     ]
     if not names:
-        raise refused("every number that the policy declares has bounds, keys or bins; name the columns to profile")
+        raise refused(
+            "every number that the policy declares has bounds, keys or bins; name the columns to"
+            " profile"
+        )
     return [*names, *([] if unit is None else [unit])]
 
 
@@ -191,4 +251,10 @@ def _is_whole(study: Study, column: Column) -> bool:
 def _octaves(column: Column, whole: bool) -> Group:
     """The octaves of a column as groups; missing values are in the last group."""
     edges = octave_edges(whole)
-    return Group(column.name, column, [str(index) for index in range(len(edges) - 1)], "missing", edges)  # type: ignore[arg-type]
+    return Group(
+        column.name,
+        column,
+        [str(index) for index in range(len(edges) - 1)],  # type: ignore[arg-type]
+        "missing",
+        edges,
+    )

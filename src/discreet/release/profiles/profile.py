@@ -1,7 +1,8 @@
-"""The result of a profile: where values lie, how many are missing, zero or negative, and lines for the policy.
+"""The result of a profile: where values lie, how many are missing, zero or negative, and lines for
+the policy.
 
-All of it is post-processing of noisy counts. Nothing is changed automatically: the custodian reads the lines and writes
-them to study.toml.
+All of it is post-processing of noisy counts. Nothing is changed automatically: the custodian reads
+the lines and writes them to study.toml.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ class ColumnProfile(_Counted):
 
     @property
     def negative(self) -> Share | None:
-        """The share of units whose value is negative and lies in an octave that stands out from the noise."""
+        """The share of units whose value is negative and lies in an octave that stands out from the
+        noise.
+        """
         values = self._ends
         if values is None:
             return None
@@ -128,14 +131,22 @@ class ColumnProfile(_Counted):
         return self._share([0, len(self.counts) - 2])
 
     def _share(self, bins: Collection[int]) -> Share | None:
-        """The share of units in these bins: of all units, or, if their number is private, of those in full bins."""
+        """The share of units in these bins: of all units, or, if their number is private, of those
+        in full bins.
+        """
         values = self._ends
         total, doubt = self.units, 0.0
         if total is None:
             if values is None:
                 return None
             last = len(self.counts) - 1
-            counted = {*bins_between(self.whole, *values), self.edges.index(Fraction(0)), 0, last - 1, last}
+            counted = {
+                *bins_between(self.whole, *values),
+                self.edges.index(Fraction(0)),
+                0,
+                last - 1,
+                last,
+            }
             total, doubt = self._sum(counted)
         count, within = self._sum(bins)
         if total <= doubt:
@@ -154,20 +165,31 @@ class ColumnProfile(_Counted):
     @property
     def cells(self) -> list[str]:
         """Missing, zero, negative and where the values lie, as text."""
-        shares = ["unknown" if share is None else share.text for share in (self.missing, self.zero, self.negative)]
+        shares = [
+            "unknown" if share is None else share.text
+            for share in (self.missing, self.zero, self.negative)
+        ]
         beyond, values = self.beyond, self._ends
         between = _UNKNOWN
         if values is not None:
-            between = "only 0" if values[0] == values[1] else " and ".join(map(_number_text, values))
+            between = (
+                "only 0" if values[0] == values[1] else " and ".join(map(_number_text, values))
+            )
         if beyond is not None and max(self.counts[0], self.counts[-2]) >= self._limits.core:
             between += f"; {beyond.text} beyond {_number_text(self.edges[-2])}"
         return [*shares, between]
 
     def to_dict(self) -> dict[str, Any]:
         """The profile in JSON's types."""
-        ends = {name: pair and list(pair) for name, pair in (("bounds", self.bounds), ("between", self.between))}
+        ends = {
+            name: pair and list(pair)
+            for name, pair in (("bounds", self.bounds), ("between", self.between))
+        }
         shares = {name: getattr(self, name) for name in ("missing", "zero", "negative", "beyond")}
-        errors = {name: share and {"share": share.value, "within": share.within} for name, share in shares.items()}
+        errors = {
+            name: share and {"share": share.value, "within": share.within}
+            for name, share in shares.items()
+        }
         return {**ends, **errors, "epsilon": str(self.epsilon)}
 
     def __repr__(self) -> str:
@@ -207,12 +229,16 @@ class Profile:
     def __getitem__(self, column: str) -> ColumnProfile:
         """The profile of a column."""
         if column not in self.columns:
-            raise InvalidParameter(f"the profile is of {', '.join(self.columns)}, got {quote(column)}")
+            raise InvalidParameter(
+                f"the profile is of {', '.join(self.columns)}, got {quote(column)}"
+            )
         return self.columns[column]
 
     @property
     def proposals(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Bounds for each column of which enough is known; they include the value for missing values."""
+        """Bounds for each column of which enough is known; they include the value for missing
+        values.
+        """
         proposals = {}
         for name, column in self.columns.items():
             bounds, missing = column.exact_bounds, self.policy.columns[name].missing
@@ -239,14 +265,29 @@ class Profile:
             most = self.unit.max_rows
             between = _UNKNOWN if most is None else f"1 and {most:,} rows"
             rows.append([self.unit.name, "", "", "", between, lines.get(self.unit.name, "")])
-        return [["column", "missing", "zero", "negative", "between", "proposal for study.toml"], *rows]
+        return [
+            ["column", "missing", "zero", "negative", "between", "proposal for study.toml"],
+            *rows,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The profile in JSON's types."""
         lines = self.lines
-        columns = {name: {**column.to_dict(), "proposal": lines.get(name)} for name, column in self.columns.items()}
-        unit = None if self.unit is None else {"column": self.unit.name, "max_rows": self.unit.max_rows}
-        return {"columns": columns, "unit": unit, "epsilon": str(self.epsilon), "left": str(self.remaining)}
+        columns = {
+            name: {**column.to_dict(), "proposal": lines.get(name)}
+            for name, column in self.columns.items()
+        }
+        unit = (
+            None
+            if self.unit is None
+            else {"column": self.unit.name, "max_rows": self.unit.max_rows}
+        )
+        return {
+            "columns": columns,
+            "unit": unit,
+            "epsilon": str(self.epsilon),
+            "left": str(self.remaining),
+        }
 
     def __repr__(self) -> str:
         headings, *rows = self.table
@@ -262,7 +303,11 @@ def _reach(draws: int) -> float:
 
 def _line(name: str, declared: Declared, bounds: tuple[Fraction, Fraction]) -> str:
     """A column as the policy would declare it."""
-    key = name if name.replace("_", "a").replace("-", "a").isalnum() and name.isascii() else toml(name)
+    key = (
+        name
+        if name.replace("_", "a").replace("-", "a").isalnum() and name.isascii()
+        else toml(name)
+    )
     return f"{key} = {declared_toml(declared, bounds=bounds)}"
 
 

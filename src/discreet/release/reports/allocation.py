@@ -1,14 +1,16 @@
 """Which sets of columns a report measures, and with which share of ε.
 
-A set is a level of each axis: its cells are those of the table with these columns. Sets whose shares of ε add up to 1
-cost ε together. With p_A the share of a set, n its cells, and B a part of tables (`axes`),
+A set is a level of each axis: its cells are those of the table with these columns. Sets whose
+shares of ε add up to 1 cost ε together. With p_A the share of a set, n its cells, and B a part of
+tables (`axes`),
 
     V_B = Σ over sets A ≥ B of p_A²·Π n(B)/n(A)             the information of all sets about B
     variance of a table C = 2Δ²/ε² · Σ over B ≤ C of spread(C, B)/V_B
 
-The shares minimise the weighted sum of the variances of all tables, or the largest variance. A set that contains
-several tables can be better than all of them, so it is a candidate, too. The sum is not convex, so several descents are
-made from different starts, by θ_A ← θ_A·√(−∂/∂θ_A); at the minimum all these factors are equal.
+The shares minimise the weighted sum of the variances of all tables, or the largest variance. A set
+that contains several tables can be better than all of them, so it is a candidate, too. The sum is
+not convex, so several descents are made from different starts, by θ_A ← θ_A·√(−∂/∂θ_A); at the
+minimum all these factors are equal.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _MOST_UNIONS = 10**6  # and only where tables are few: parts times pairs of tabl
 _STARTS, _WORK = (24, 400), 3 * 10**6  # descents at first: fewer if each takes more work
 
 _BLOCK = 250_000
-"""Products of small matrices use one thread: several threads would wait for each other on a busy machine."""
+"""Products of small matrices use one thread: several threads would wait for each other on a busy
+machine.
+"""
 
 _ROUNDS = ((8, 60), (1, 150), (1, 400))  # how many descents continue after so many steps
 _LEAST = 1e-3  # a smaller share is not worth a set
@@ -58,11 +62,17 @@ class Target:
 
 @lru_cache(maxsize=64)
 def allocated(
-    axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int], *, known: bool, largest: bool = False
+    axes: tuple[Axis, ...],
+    targets: tuple[Target, ...],
+    halves: frozenset[int],
+    *,
+    known: bool,
+    largest: bool = False,
 ) -> Measured:
     """The sets to measure, with their shares of ε; `halves` are axes over which a row spreads.
 
-    With `known`, the number of rows is public. With `largest`, the shares minimise the largest variance.
+    With `known`, the number of rows is public. With `largest`, the shares minimise the largest
+    variance.
     """
     parts, sets = listed(axes, targets, halves, known=known)
     information = information_of(axes, parts, sets)
@@ -74,14 +84,20 @@ def allocated(
     for many, steps in _ROUNDS:
         shares = _descended(spreads, information[:, used], shares, steps, largest)[:many]
         selected = np.asarray((shares > (_LEAST if many == 1 else 1e-9)).any(axis=0))
-        untold = ~(information[:, used[selected]] > 0).any(axis=1)  # by the selected sets: the most informative stays
+        # by the selected sets: the most informative stays
+        untold = ~(information[:, used[selected]] > 0).any(axis=1)
         selected[(information[untold][:, used] * shares[0] ** 2).argmax(axis=1)] = True
-        used, shares = used[selected], shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
+        used, shares = (
+            used[selected],
+            shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True),
+        )
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
 
 
 def distinct(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """The targets that matter for the largest variance: of those that differ only in weight, the heaviest."""
+    """The targets that matter for the largest variance: of those that differ only in weight, the
+    heaviest.
+    """
     heaviest: dict[object, Target] = {}
     for target in targets:
         key = target.levels, target.spreads
@@ -94,17 +110,28 @@ def listed(
     axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int], *, known: bool
 ) -> tuple[list[Levels], list[Levels]]:
     """The parts of all tables, and the sets that may be measured."""
-    parts = sorted({part for target in targets for part in product(*(range(level + 1) for level in target.levels))})
+    parts = sorted(
+        {
+            part
+            for target in targets
+            for part in product(*(range(level + 1) for level in target.levels))
+        }
+    )
     if known and len(parts) > 1:
         parts = [part for part in parts if any(part)]
     return parts, _candidates(axes, targets, halves)
 
 
 def descents(size: int) -> list[tuple[int, int, int]]:
-    """The descents of each round at most, their blocks, and their steps, for so many parts times sets."""
+    """The descents of each round at most, their blocks, and their steps, for so many parts times
+    sets.
+    """
     many = [_starts_of(size), *(before for before, _ in _ROUNDS[:-1])]
     in_block = max(1, _BLOCK // max(1, size))
-    return [(count, -(-count // in_block), steps) for count, (_, steps) in zip(many, _ROUNDS, strict=True)]
+    return [
+        (count, -(-count // in_block), steps)
+        for count, (_, steps) in zip(many, _ROUNDS, strict=True)
+    ]
 
 
 def _starts_of(size: int) -> int:
@@ -122,7 +149,11 @@ def _rounded(shares: Floats) -> list[Fraction]:
 
 def variance(axes: tuple[Axis, ...], target: Target, measured: Measured, *, known: bool) -> float:
     """The variance of a column of a table at Δ = ε = 1."""
-    parts = [part for part in product(*(range(level + 1) for level in target.levels)) if any(part) or not known]
+    parts = [
+        part
+        for part in product(*(range(level + 1) for level in target.levels))
+        if any(part) or not known
+    ]
     if not parts:
         return 0.0
     shares = np.array([float(part) for _, part in measured])
@@ -140,12 +171,18 @@ def below(part: Levels, levels: Levels) -> bool:
     return all(low <= high for low, high in zip(part, levels, strict=True))
 
 
-def information_of(axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]) -> Floats:
+def information_of(
+    axes: tuple[Axis, ...], parts: Sequence[Levels], sets: Sequence[Levels]
+) -> Floats:
     """For each part, the information of each set about it, at a share of 1."""
     inner, outer = np.array(parts, np.int64), np.array(sets, np.int64)
     information = np.ones((len(parts), len(sets)))
     for index, axis in enumerate(axes):
-        sizes, low, high = np.array(axis.sizes, np.float64), inner[:, index, None], outer[None, :, index]
+        sizes, low, high = (
+            np.array(axis.sizes, np.float64),
+            inner[:, index, None],
+            outer[None, :, index],
+        )
         information *= np.where(low <= high, sizes[low] / sizes[high], 0.0)
     return information
 
@@ -159,23 +196,31 @@ def _spreads(targets: Sequence[Target], parts: Sequence[Levels]) -> Floats:
     return spreads
 
 
-def _candidates(axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int]) -> list[Levels]:
+def _candidates(
+    axes: tuple[Axis, ...], targets: tuple[Target, ...], halves: frozenset[int]
+) -> list[Levels]:
     """The sets that may be measured."""
     tables = list(dict.fromkeys(target.levels for target in targets))
     tops = [max(levels) for levels in zip(*tables, strict=True)]
     if math.prod(top + 1 for top in tops) <= _ALL:
         candidates = set(product(*(range(top + 1) for top in tops)))
     else:
-        candidates = {part for table in tables for part in product(*(range(level + 1) for level in table))}
+        candidates = {
+            part for table in tables for part in product(*(range(level + 1) for level in table))
+        }
         if len(candidates) * math.comb(len(tables), 2) <= _MOST_UNIONS:
             unions = {tuple(map(max, first, second)) for first, second in combinations(tables, 2)}
             candidates |= {union for union in unions if cells_of(axes, union) <= _UNION}
     few = [levels for levels in candidates if sum(levels[index] > 0 for index in halves) <= 2]
-    return sorted(levels for levels in few if levels in tables or cells_of(axes, levels) <= MOST_CELLS // 4)
+    return sorted(
+        levels for levels in few if levels in tables or cells_of(axes, levels) <= MOST_CELLS // 4
+    )
 
 
 def _starts(sets: int, many: int) -> Floats:
-    """The starts of descents: all sets alike, and many that favour some sets, by the fractions of multiples of √2."""
+    """The starts of descents: all sets alike, and many that favour some sets, by the fractions of
+    multiples of √2.
+    """
     spread = np.modf(np.outer(np.arange(many), np.arange(1, sets + 1) ** 2) * 2**0.5)[0]
     starts = spread ** np.where(np.arange(many) % 2, 4, 16)[:, None] + 1e-4
     starts[0] = 1.0
@@ -183,17 +228,23 @@ def _starts(sets: int, many: int) -> Floats:
     return np.asarray(starts / starts.sum(axis=1, keepdims=True))
 
 
-def _descended(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _descended(
+    spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool
+) -> Floats:
     """The shares at the ends of the descents, the best first."""
     many = max(1, _BLOCK // information.size)
     blocks = [shares[first : first + many] for first in range(0, len(shares), many)]
-    shares = np.concatenate([_downhill(spreads, information, block, steps, largest) for block in blocks])
+    shares = np.concatenate(
+        [_downhill(spreads, information, block, steps, largest) for block in blocks]
+    )
     variances = (1 / (shares**2 @ information.T)) @ spreads.T
     order = np.argsort(variances.max(axis=1) if largest else variances.sum(axis=1))
     return shares[order]
 
 
-def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool) -> Floats:
+def _downhill(
+    spreads: Floats, information: Floats, shares: Floats, steps: int, largest: bool
+) -> Floats:
     pull = spreads.sum(axis=0)  # the weight of each part in the slope
     for _ in range(steps):
         precise = shares**2 @ information.T
@@ -201,7 +252,8 @@ def _downhill(spreads: Floats, information: Floats, shares: Floats, steps: int, 
             variances = (1 / precise) @ spreads.T
             relative = variances / variances.max(axis=1, keepdims=True)
             squares = relative * relative
-            pull = (squares * squares * squares * relative) @ spreads  # relative**(_SHARPNESS - 1), in less time
+            # relative**(_SHARPNESS - 1), in less time
+            pull = (squares * squares * squares * relative) @ spreads
         slope = (pull / precise**2) @ information * shares
         downhill = slope / slope.max(axis=1, keepdims=True)
         for _ in range(_HALVINGS if largest else 1):

@@ -1,13 +1,16 @@
-"""The columns of a report: each is an axis with cells. Every row is in exactly one cell, or spreads over the cells.
+"""The columns of a report: each is an axis with cells. Every row is in exactly one cell, or spreads
+over the cells.
 
-An axis has levels: a single cell with all rows, its cells, and for a hierarchy the parents in between. A table has a
-level of each axis. It is a sum of independent parts [ResidualPlanner, Xiao et al. 2023]: along one axis
+An axis has levels: a single cell with all rows, its cells, and for a hierarchy the parents in
+between. A table has a level of each axis. It is a sum of independent parts [ResidualPlanner, Xiao
+et al. 2023]: along one axis
 
     y_c = Σ over levels b ≤ c of lift(centre_b(sums of y on level b))
     centre_b   y_j − g_j·(sum of the siblings of j)        what level b adds to the level above
     lift       value of the parent · g_j                   g_j ≥ 0 add up to 1 among siblings
 
-for any g. They are 1/siblings, or close to it with a common denominator, so that everything stays in integers.
+for any g. They are 1/siblings, or close to it with a common denominator, so that everything stays
+in integers.
 """
 
 from __future__ import annotations
@@ -86,11 +89,15 @@ class Axis:
             return cells
         shares, parts = self.shares(level)
         above = self.summed(cells, axis, level, level - 1)
-        own: NDArray[Any] = along(shares, axis, cells.ndim) * np.take(above, self.above(level), axis)
+        own: NDArray[Any] = along(shares, axis, cells.ndim) * np.take(
+            above, self.above(level), axis
+        )
         return np.asarray(parts * cells - own)
 
     def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
-        """Values of a level distributed to a finer level, times the denominators of the shares in between."""
+        """Values of a level distributed to a finer level, times the denominators of the shares in
+        between.
+        """
         for step in range(level + 1, bottom + 1):
             shares, _ = self.shares(step)
             cells = along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
@@ -108,12 +115,19 @@ class Axis:
         if level < 2:
             return np.zeros(self.sizes[level], np.int64), np.zeros(1, np.int64)
         steps = range(1, level + 1)
-        siblings = [np.bincount(self.above(step))[self.above(step)[self.ancestors(level, step)]] for step in steps]
-        _, first, number = np.unique(np.stack(siblings, axis=1), axis=0, return_index=True, return_inverse=True)
+        siblings = [
+            np.bincount(self.above(step))[self.above(step)[self.ancestors(level, step)]]
+            for step in steps
+        ]
+        _, first, number = np.unique(
+            np.stack(siblings, axis=1), axis=0, return_index=True, return_inverse=True
+        )
         return number.reshape(-1), first
 
     def spreads(self, level: int) -> Floats:
-        """The sum of squares of the weights of a cell of this level on each part, averaged over all cells."""
+        """The sum of squares of the weights of a cell of this level on each part, averaged over all
+        cells.
+        """
         if level not in self._spreads:
             number, cells = self.kinds(level)
             squares = [self.squares(level, self.unit(level, int(cell))) for cell in cells]
@@ -139,10 +153,12 @@ class Axis:
         return query
 
     def weights(self, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
-        """The weights that a combination of the cells of a level has on the parts of the cells of a measured level.
+        """The weights that a combination of the cells of a level has on the parts of the cells of a
+        measured level.
 
-        Measured cells with the same weights are of one kind: returns the size of each kind, and its weights on all
-        parts up to the measured level. `query` may have several columns, one for each combination.
+        Measured cells with the same weights are of one kind: returns the size of each kind, and its
+        weights on all parts up to the measured level. `query` may have several columns, one for
+        each combination.
         """
         by_cell = np.zeros((self.sizes[measured], measured + 1, *query.shape[1:]))
         for part in range(min(measured, level) + 1):

@@ -1,8 +1,9 @@
-"""Which cells of a group column a condition admits: decided from the declared keys, never from rows.
+"""Which cells of a group column a condition admits: decided from the declared keys, never from
+rows.
 
-A cell of a key is admitted or not. The last cell, for rows with none of the keys, contains many values and missing
-values: it is decided only if the condition is the same for all of them. A condition that holds for some rows of a cell
-but not for others does not select cells.
+A cell of a key is admitted or not. The last cell, for rows with none of the keys, contains many
+values and missing values: it is decided only if the condition is the same for all of them. A
+condition that holds for some rows of a cell but not for others does not select cells.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def comparisons(condition: Expression) -> int:
 def admitted(condition: Expression, of: Expression, group: Group) -> Floats | None:
     """For each cell of a group column, 1 or 0; None if the condition does not decide."""
     try:
-        cells = [_Cell(of, group, index, key).holds(condition) is True for index, key in enumerate(group.keys)]
+        cells = [
+            _Cell(of, group, index, key).holds(condition) is True
+            for index, key in enumerate(group.keys)
+        ]
         if group.other is None:  # every row has one of the keys
             return np.array(cells, np.float64)
         if group.edges is None:
@@ -93,12 +97,13 @@ class _Cell:
         self.undecided_bin = filled and group.edges is not None
         self.only_missing = key is None and group.keys.kind == "truth" and len(group.keys) == 2
 
-    def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
+    def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911
         """True, False, or None for neither: missing, or false for some and missing for others."""
         match condition:
             case Every(parts) | Some(parts):
                 values = [self.holds(part) for part in parts]
-                decisive = isinstance(condition, Some)  # a single one decides: True for some, False for every
+                # a single one decides: True for some, False for every
+                decisive = isinstance(condition, Some)
                 return decisive if decisive in values else None if None in values else not decisive
             case Negation(Missing(part)) if part == self.of:
                 return not self._missing()
@@ -110,7 +115,9 @@ class _Cell:
                 return self._compared(sign, value)
             case Comparison(sign, Constant(value), right) if right == self.of and value is not None:
                 return self._compared(_FLIPPED.get(sign, sign), value)
-            case Membership(part, choices) if part == self.of and all(choice.value is not None for choice in choices):
+            case Membership(part, choices) if part == self.of and all(
+                choice.value is not None for choice in choices
+            ):
                 values = [self._compared("=", choice.value) for choice in choices]
                 return True if True in values else None if None in values else False
             case _ if condition == self.of and self.group.edges is None:
@@ -118,7 +125,11 @@ class _Cell:
         raise _Undecided
 
     def _negated(self, part: Expression) -> bool | None:
-        if (self.key is None and not self.only_missing) or self.maybe_missing or self.group.edges is not None:
+        if (
+            (self.key is None and not self.only_missing)
+            or self.maybe_missing
+            or self.group.edges is not None
+        ):
             if self.holds(part) is True:
                 return False
             raise _Undecided  # false for some values, missing for others
@@ -152,7 +163,8 @@ class _Cell:
         edges: list[Any] = [-math.inf, *(self.group.edges or ()), math.inf]
         low, high, last = edges[self.index + 1], edges[self.index + 2], self.index == len(edges) - 4
         above, below = low >= value, high < value or (high == value and not last)
-        beyond = low > value or (low == value and self.index == len(edges) - 3)  # above the last edge
+        # above the last edge
+        beyond = low > value or (low == value and self.index == len(edges) - 3)
         match sign:
             case ">=" | "<" if above or below:
                 return bool(above if sign == ">=" else below)

@@ -1,7 +1,8 @@
-"""The integers of a report, and their noise: every measured set is a family of cells (`calibrate.sensitivity`).
+"""The integers of a report, and their noise: every measured set is a family of cells
+(`calibrate.sensitivity`).
 
-A row is in one cell of each set, or spreads over the halves of its numbers there. So a set has the sensitivity of a
-count, whatever its size, and sets whose shares of ε add up to 1 cost ε together.
+A row is in one cell of each set, or spreads over the halves of its numbers there. So a set has the
+sensitivity of a count, whatever its size, and sets whose shares of ε add up to 1 cost ε together.
 """
 
 from __future__ import annotations
@@ -50,12 +51,16 @@ class ReportDesign:
     @cached_property
     def _grouped(self) -> list[int]:
         """The axes that are groups."""
-        return [index for index, attribute in enumerate(self.attributes) if attribute.group is not None]
+        return [
+            index for index, attribute in enumerate(self.attributes) if attribute.group is not None
+        ]
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups by which an engine counts."""
-        return tuple(group for attribute in self.attributes if (group := attribute.group) is not None)
+        return tuple(
+            group for attribute in self.attributes if (group := attribute.group) is not None
+        )
 
     def sets(self) -> tuple[tuple[int, ...], ...]:
         """The groups of each measured set, by number, without repetition."""
@@ -66,12 +71,18 @@ class ReportDesign:
 
     def _numbers_of(self, levels: Levels) -> tuple[int, ...]:
         """The axes of halves in a set."""
-        return tuple(index for index, level in enumerate(levels) if level and self.attributes[index].half)
+        return tuple(
+            index for index, level in enumerate(levels) if level and self.attributes[index].half
+        )
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
         """The axes whose halves are multiplied in some set."""
-        pairs = [numbers for levels, _ in self.measured for numbers in combinations(self._numbers_of(levels), 2)]
+        pairs = [
+            numbers
+            for levels, _ in self.measured
+            for numbers in combinations(self._numbers_of(levels), 2)
+        ]
         return list(dict.fromkeys(pairs))
 
     @cached_property
@@ -108,13 +119,18 @@ class ReportDesign:
         return [math.prod(units) for units in product(*cells)]
 
     def totals(self, integers: Sequence[Sequence[int]]) -> list[Integers]:
-        """The columns of all sets from the measures; each measure is a list over the cells of all sets of groups."""
+        """The columns of all sets from the measures; each measure is a list over the cells of all
+        sets of groups.
+        """
         starts, first = {}, 0
         for chosen in self.sets():
             shape = [self.axes[self._grouped[number]].sizes[-1] for number in chosen]
             starts[chosen] = slice(first, first + math.prod(shape)), shape
             first += math.prod(shape)
-        measures = [np.asarray(column.array if isinstance(column, Integers) else list(column)) for column in integers]
+        measures = [
+            np.asarray(column.array if isinstance(column, Integers) else list(column))
+            for column in integers
+        ]
         if self._singles:
             measures = [column.astype(object) for column in measures]
         columns = []
@@ -123,8 +139,13 @@ class ReportDesign:
             block, shape = starts[chosen]
             own = self._columns(levels, [column[block] for column in measures])
             grouped = [self._grouped[number] for number in chosen]
-            axes, coarse = [self.axes[index] for index in grouped], [levels[index] for index in grouped]
-            columns += [Integers(coarser(axes, cells.reshape(shape), coarse).reshape(-1)) for cells in own]
+            axes, coarse = (
+                [self.axes[index] for index in grouped],
+                [levels[index] for index in grouped],
+            )
+            columns += [
+                Integers(coarser(axes, cells.reshape(shape), coarse).reshape(-1)) for cells in own
+            ]
         return columns
 
     def _columns(self, levels: Levels, integers: list[Array]) -> Iterator[Array]:
@@ -142,15 +163,29 @@ class ReportDesign:
         else:
             first, second = numbers
             start = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
-            widths, missing = (self._width(first), self._width(second)), (self._missing(first), self._missing(second))
-            yield from product_cells(rows, of[first], of[second], integers[start : start + 4], widths, missing)
+            widths, missing = (
+                (self._width(first), self._width(second)),
+                (
+                    self._missing(first),
+                    self._missing(second),
+                ),
+            )
+            yield from product_cells(
+                rows, of[first], of[second], integers[start : start + 4], widths, missing
+            )
 
     def scales(self, terms: UnitLimits, epsilon: Fraction) -> list[Fraction]:
         """The scale of each column, in its own units."""
-        return [terms.family(unit, part) / epsilon for levels, part in self.measured for unit in self.units(levels)]
+        return [
+            terms.family(unit, part) / epsilon
+            for levels, part in self.measured
+            for unit in self.units(levels)
+        ]
 
     def mean_noise(self, terms: UnitLimits, epsilon: Fraction) -> float:
-        """The expected sum of the absolute noise over the cells of a set, in rows; the largest over all sets."""
+        """The expected sum of the absolute noise over the cells of a set, in rows; the largest over
+        all sets.
+        """
         scales, noise = iter(self.scales(terms, epsilon)), 0.0
         for levels, _ in self.measured:
             units = self.units(levels)
@@ -160,7 +195,9 @@ class ReportDesign:
 
     def noisy(self, exact: Secret, terms: UnitLimits, epsilon: Fraction) -> list[NoisyColumn]:
         """The columns of all sets with their noise."""
-        return noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals)
+        return noisy_columns(
+            exact, self.scales(terms, epsilon), epsilon, terms.touched, self.totals
+        )
 
     def fit(self, columns: Sequence[NoisyColumn], known: int | None) -> Fit:
         """The fit of all tables to the noisy columns."""
@@ -175,7 +212,12 @@ class ReportDesign:
         return Fit(axes=self.axes, measured=self.measured, cells=cells, unit=self.unit, known=known)
 
     def noise(
-        self, columns: Sequence[NoisyColumn], confidence: float, *, known: bool, combined: Combined | None = None
+        self,
+        columns: Sequence[NoisyColumn],
+        confidence: float,
+        *,
+        known: bool,
+        combined: Combined | None = None,
     ) -> Noise:
         """The distribution of the noise of all tables."""
         scales, slacks, rest = [], [], iter(columns)

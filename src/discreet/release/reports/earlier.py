@@ -1,7 +1,7 @@
 """Earlier reports: a question that asks for one of their tables is free.
 
-A question is answered from a report of the same data version if it is one of the tables of the report, and if the ε of
-the report is not smaller than the ε of the question.
+A question is answered from a report of the same data version if it is one of the tables of the
+report, and if the ε of the report is not smaller than the ε of the question.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 def reported(plan: Plan) -> Report | None:
     """The last report that contains the table of a plan; None if there is none."""
     study, question = plan.study, canonical(plan.query)
-    entries = [entry for entry in study.ledger.requests(study.name, REPORTS) if _holds(entry, question, plan)]
+    entries = [
+        entry
+        for entry in study.ledger.requests(study.name, REPORTS)
+        if _holds(entry, question, plan)
+    ]
     version = study.version if entries else ""
     for entry in reversed(entries):
         content = study.ledger.answer(study=study.name, request_id=str(entry.request_id))
@@ -55,7 +59,9 @@ def _report(study: Study, content: bytes, plan: Plan, entry: str) -> Report | No
     record = read_json(content)
     attributes = tuple(
         Attribute(
-            Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))), tuple(axis["names"]), width=axis["width"]
+            Axis(tuple(axis["cells"]), tuple(map(tuple, axis["parents"]))),
+            tuple(axis["names"]),
+            width=axis["width"],
         )
         for axis in record["axes"]
     )
@@ -63,23 +69,38 @@ def _report(study: Study, content: bytes, plan: Plan, entry: str) -> Report | No
     if table is None:
         return None
     layout = Layout(attributes, (replace(table, name="table"),), None)
-    terms = {"confidence": plan.confidence, "simultaneous": plan.simultaneous, "size": plan.size or 1000}
+    terms = {
+        "confidence": plan.confidence,
+        "simultaneous": plan.simultaneous,
+        "size": plan.size or 1000,
+    }
     # the title may be that of another analyst
     return Report(content, _plan(study, record, layout, title="", **terms), study.remaining, entry)
 
 
 def restored(
-    study: Study, content: bytes, queries: Mapping[str, Query], *, entry: str, confidence: Any, **terms: Any
+    study: Study,
+    content: bytes,
+    queries: Mapping[str, Query],
+    *,
+    entry: str,
+    confidence: Any,
+    **terms: Any,
 ) -> Report | None:
     """A report from the ledger, with these tables; None if the policy has other cells now."""
     record, layout = read_json(content), layout_of(queries, {}, Scope(study.policy, study.schema))
     plan = _plan(study, record, layout, confidence=exact_confidence(confidence), **terms)
-    same = all(read_json(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where"))
+    same = all(
+        read_json(json.dumps(plan._rest()[name])) == record[name] for name in ("axes", "where")
+    )
     return Report(content, plan, study.remaining, entry) if same else None
 
 
 def _plan(study: Study, record: dict[str, Any], layout: Layout, **terms: Any) -> ReportPlan:
     """The plan of a recorded report; `terms` are what the record does not say."""
     epsilon = read_fraction(record["epsilon"])
-    measured = tuple((tuple(entry["levels"]), read_fraction(entry["epsilon"]) / epsilon) for entry in record["sets"])
+    measured = tuple(
+        (tuple(entry["levels"]), read_fraction(entry["epsilon"]) / epsilon)
+        for entry in record["sets"]
+    )
     return ReportPlan(study=study, layout=layout, measured=measured, epsilon=epsilon, **terms)

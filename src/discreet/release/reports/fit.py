@@ -1,12 +1,14 @@
-"""All tables of a report from its noisy cells, exactly (integers over a common denominator), and their error bounds.
+"""All tables of a report from its noisy cells, exactly (integers over a common denominator), and
+their error bounds.
 
-The estimates of a part (`axes`) from several sets are averaged with weights close to the inverse variances, multiples
-of 2⁻¹⁶ that add up to 1. Any such weights give unbiased estimates, and tables that agree with each other and with their
-totals, whatever the noise was.
+The estimates of a part (`axes`) from several sets are averaged with weights close to the inverse
+variances, multiples of 2⁻¹⁶ that add up to 1. Any such weights give unbiased estimates, and tables
+that agree with each other and with their totals, whatever the noise was.
 
-A cell of a table is a combination of the noisy cells of all sets, so its error is the same combination of all draws,
-whose distribution is public. By symmetry few weights differ, so the distribution of a sum of thousands of draws needs
-only a short list of weights with their multiplicities. This is post-processing, so floats are allowed.
+A cell of a table is a combination of the noisy cells of all sets, so its error is the same
+combination of all draws, whose distribution is public. By symmetry few weights differ, so the
+distribution of a sum of thousands of draws needs only a short list of weights with their
+multiplicities. This is post-processing, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.statistics.spread import combined_radius
 
 Question: TypeAlias = Sequence[tuple[int, Floats]]
-"""For each axis, a level and a combination of its cells; one axis may have several combinations, side by side."""
+"""For each axis, a level and a combination of its cells; one axis may have several combinations,
+side by side.
+"""
 
 Key: TypeAlias = tuple[tuple[int, tuple[int, ...], bytes], ...]
 """What a question is known by."""
@@ -35,11 +39,12 @@ GRAIN = 2**16
 """The denominator of weights."""
 
 COLD, WARM = 5, 2
-"""Steps of Newton's method from a guess, and from the radius at another ε: at most, or nearly so."""
+"""Steps of Newton's method from a guess, and from the radius at another ε: at most, or nearly so.
+"""
 
 _ALIKE = 1 + 1e-4
-"""Scales whose ratios to others differ by at most this factor are those of another ε: radii are in the same ratio, and
-too large by no more than this. A search goes to four digits."""
+"""Scales whose ratios to others differ by at most this factor are those of another ε: radii are in
+the same ratio, and too large by no more than this. A search goes to four digits."""
 
 _SIMILAR = 1.1
 """The same for a start: integrals far beyond a radius need nodes without end."""
@@ -91,9 +96,17 @@ class Fit:
     @cached_property
     def _exact(self) -> Any:
         """An integer type that is large enough for everything."""
-        largest = max(max(abs(int(cells.max())), abs(int(cells.min()))) * cells.size for cells in self.cells.values())
+        largest = max(
+            max(abs(int(cells.max())), abs(int(cells.min()))) * cells.size
+            for cells in self.cells.values()
+        )
         steps = math.prod(math.prod(axis.denominators(axis.levels)) for axis in self.axes)
-        room = max(largest, (self.known or 0) * self.unit) * GRAIN * steps * 2 ** (2 * len(self.axes) + 1)
+        room = (
+            max(largest, (self.known or 0) * self.unit)
+            * GRAIN
+            * steps
+            * 2 ** (2 * len(self.axes) + 1)
+        )
         return np.int64 if room < 2**62 else object
 
     def _part(self, part: Levels) -> NDArray[Any]:
@@ -104,9 +117,13 @@ class Fit:
 
     def _averaged(self, part: Levels) -> NDArray[Any]:
         if self.known is not None and not any(part):
-            return np.array(GRAIN * self.unit * self.known, self._exact).reshape([1] * len(self.axes))
+            return np.array(GRAIN * self.unit * self.known, self._exact).reshape(
+                [1] * len(self.axes)
+            )
         average: Any = 0
-        for (levels, _), weight in zip(self.measured, averages(self.axes, self.measured, part), strict=True):
+        for (levels, _), weight in zip(
+            self.measured, averages(self.axes, self.measured, part), strict=True
+        ):
             if weight == 0 or not below(part, levels):
                 continue
             cells = self.cells[levels].astype(self._exact)
@@ -148,8 +165,12 @@ class Combined:
     known: bool
     """Whether the number of rows is public."""
 
-    def law(self, question: Question, key: Key | None = None) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
-        """The multiplicity and the set of each weight, the weights of each combination, and their largest by set."""
+    def law(
+        self, question: Question, key: Key | None = None
+    ) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """The multiplicity and the set of each weight, the weights of each combination, and their
+        largest by set.
+        """
         key = key_of(question) if key is None else key
         if key not in self._laws:
             self._laws[key] = self._law(question)
@@ -160,7 +181,9 @@ class Combined:
         return self._laws[key]
 
     def radii(self, key: Key, scales: Floats, confidence: float) -> Floats:
-        """The radii of continuous draws of these scales for a question whose law is known, kept from ε to ε."""
+        """The radii of continuous draws of these scales for a question whose law is known, kept
+        from ε to ε.
+        """
         steps, start = self.begun(key, scales, confidence)
         if not steps and start is not None:
             return start
@@ -170,7 +193,9 @@ class Combined:
         return radii
 
     def begun(self, key: Key, scales: Floats, confidence: float) -> tuple[int, Floats | None]:
-        """The steps of Newton's method that radii need, and where they begin: 0 if this is close enough."""
+        """The steps of Newton's method that radii need, and where they begin: 0 if this is close
+        enough.
+        """
         if (key, confidence) not in self._radii:
             return COLD, None
         before, radii = self._radii[key, confidence]
@@ -199,7 +224,11 @@ class Combined:
 
     def _own(self, question: Question) -> set[int]:
         """The axes on which a combination is not all rows."""
-        return {index for index, (level, query) in enumerate(question) if level or query.size > 1 or query[0] != 1}
+        return {
+            index
+            for index, (level, query) in enumerate(question)
+            if level or query.size > 1 or query[0] != 1
+        }
 
     @cached_property
     def _laws(self) -> dict[Key, tuple[Floats, NDArray[np.int64], Floats, Floats]]:
@@ -224,15 +253,16 @@ class Combined:
                 count, on_axis = self._weights(index, level, query, measured)
                 many = np.outer(many, count).ravel()
                 by_part = {
-                    (*part[:index], step, *part[index + 1 :]): (before[:, None] * on_axis[:, step]).reshape(
-                        len(many), -1
+                    (*part[:index], step, *part[index + 1 :]): (
+                        (before[:, None] * on_axis[:, step]).reshape(len(many), -1)
                     )
                     for part, before in by_part.items()
                     for step in range(min(level, measured) + 1)
                 }
             total = np.zeros((len(many), combinations))
             for part, before in by_part.items():
-                if any(part) or not self.known:  # the sets do not determine the public number of rows
+                # the sets do not determine the public number of rows
+                if any(part) or not self.known:
                     total = total + self._averages(part)[number] / GRAIN * before
             used = np.abs(total).max(axis=1) > 1e-12
             times.append(many[used])
@@ -243,7 +273,9 @@ class Combined:
             return np.zeros(0), np.zeros(0, np.int64), np.zeros((0, combinations)), largest
         return np.concatenate(times), np.array(sets, np.int64), np.concatenate(weights), largest
 
-    def _weights(self, index: int, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
+    def _weights(
+        self, index: int, level: int, query: Floats, measured: int
+    ) -> tuple[Floats, Floats]:
         """The weights of a combination on an axis, cached: tables of one report share most of them."""
         key = index, level, measured, query.shape, query.tobytes()
         if key not in self._known_weights:
@@ -257,5 +289,7 @@ class Combined:
 
     @cached_property
     def _averages(self) -> Callable[[Levels], list[int]]:
-        """The weights of all sets in the estimate of a part, cached: with many axes only few parts are needed."""
+        """The weights of all sets in the estimate of a part, cached: with many axes only few parts
+        are needed.
+        """
         return cache(partial(averages, self.axes, self.measured))

@@ -1,8 +1,7 @@
 """The cost of a report and the errors of its tables, before anything is read; and its release.
 
-    plan = study.report({"by_county": "SELECT county, count(*) FROM visits GROUP BY county", …}, epsilon=1)
-    report = plan.release()
-    report["by_county"]
+    plan = study.report({"by_county": "SELECT county, count(*) FROM visits GROUP BY county", …},
+    epsilon=1) report = plan.release() report["by_county"]
 
 One spend, one scan, one entry in the ledger. Which sets are measured depends only on the questions.
 """
@@ -65,7 +64,9 @@ if TYPE_CHECKING:
     from discreet.release.study import Study
 
 _MOST_GROUPED = 60
-"""Most group columns and conditions of all tables: an engine identifies sets of them by the bits of an integer."""
+"""Most group columns and conditions of all tables: an engine identifies sets of them by the bits of
+an integer.
+"""
 
 _HEAD = 300  # characters of a report that a list of entries shows
 
@@ -94,7 +95,8 @@ class ReportPlan:
     asked_alone: dict[tuple[str, Fraction, int], Plan] = field(default_factory=dict, compare=False)
     """The plans of tables that are asked alone, which plans at different ε share, too."""
     steps: Steps = field(default_factory=Steps, compare=False)
-    """The work of this plan, and of the search that it is from, which is added before it is done."""
+    """The work of this plan, and of the search that it is from, which is added before it is done.
+    """
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -129,7 +131,11 @@ class ReportPlan:
     @cached_property
     def level(self) -> Fraction:
         """The confidence of each single interval; together they hold by Bonferroni's inequality."""
-        return 1 - (1 - self.confidence) / max(1, self._numbers) if self.simultaneous else self.confidence
+        return (
+            1 - (1 - self.confidence) / max(1, self._numbers)
+            if self.simultaneous
+            else self.confidence
+        )
 
     @property
     def _numbers(self) -> int:
@@ -140,7 +146,11 @@ class ReportPlan:
         return math.prod(map(len, table.rows(self.axes).values()))
 
     def _title(self, table: Table, number: Number) -> str:
-        titles = {output.name: name for name, output in reversed(table.query.outputs) if isinstance(output, Named)}
+        titles = {
+            output.name: name
+            for name, output in reversed(table.query.outputs)
+            if isinstance(output, Named)
+        }
         return titles.get(number.name, texts(table.query)[number.name])
 
     def table_of(self, name: str) -> Table:
@@ -155,9 +165,14 @@ class ReportPlan:
         for table in self.layout.tables:
             share = max(self.epsilon * table.weight / weights // UNIT, 1) * UNIT
             lines_alone = scaled(self.alone(table), share).lines
-            errors = {line.name: math.inf if line.reach is None else line.reach for line in lines_alone}
+            errors = {
+                line.name: math.inf if line.reach is None else line.reach for line in lines_alone
+            }
             for number in table.in_order:
-                column, size = self._title(table, number), self.size if number.statistic == "mean" else None
+                column, size = (
+                    self._title(table, number),
+                    (self.size if number.statistic == "mean" else None),
+                )
                 errors_of = self.reach(table, number), errors[number.name]
                 lines.append(ReportLine(table.name, column, self._rows(table), *errors_of, size))
         return lines
@@ -181,7 +196,10 @@ class ReportPlan:
                 name=number.name,
                 sensitivity=delta,
                 scale=Fraction(reach).limit_denominator(1000) / 3,
-                error=(error_text(reach, self.size if mean else None), None if mean and size is None else reach),
+                error=(
+                    error_text(reach, self.size if mean else None),
+                    None if mean and size is None else reach,
+                ),
                 sized=True,
             )
             lines.append(line)
@@ -195,15 +213,23 @@ class ReportPlan:
         return self._reaches[key]
 
     def radius(self, table: Table, number: Number) -> float:
-        """The same for the noise of a count or a sum; for a mean what it would be in groups of the planned size.
+        """The same for the noise of a count or a sum; for a mean what it would be in groups of the
+        planned size.
 
         It falls as 1/ε, as errors do where they are small.
         """
         if number.statistic != "mean":
-            return float(reaches(table, self.axes, number, self.noise, float(self.level)).max(initial=0.0))
+            return float(
+                reaches(table, self.axes, number, self.noise, float(self.level)).max(initial=0.0)
+            )
         level = self.levels(number)[-1]
-        of_cells = (mean_reaches(table, self.axes, number, self.noise, level, c) for _, c in kinds(table, self.axes))
-        return max((float(reach.max()) for reach in of_cells), default=0.0) / self.size * number.width
+        of_cells = (
+            mean_reaches(table, self.axes, number, self.noise, level, c)
+            for _, c in kinds(table, self.axes)
+        )
+        return (
+            max((float(reach.max()) for reach in of_cells), default=0.0) / self.size * number.width
+        )
 
     @cached_property
     def _reaches(self) -> dict[tuple[str, str], float]:
@@ -214,7 +240,9 @@ class ReportPlan:
         return (table.name, number.name) in self._reaches
 
     def levels(self, number: Number) -> list[float]:
-        """The levels of the radii that the error of a number needs: of a mean, at twice the doubt, too."""
+        """The levels of the radii that the error of a number needs: of a mean, at twice the doubt,
+        too.
+        """
         level = float(self.level)
         return [max(2 * level - 1, level / 2), level] if number.statistic == "mean" else [level]
 
@@ -224,7 +252,9 @@ class ReportPlan:
             return self.radius(table, number) + number.half_step * self.size
         largest, doubled = 0.0, self.levels(number)[0]
         for _, cell in kinds(table, self.axes):
-            near, far = (mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level))
+            near, far = (
+                mean_reaches(table, self.axes, number, noise, p, cell) for p in (doubled, level)
+            )
             largest = max(largest, mean_error(near, far, doubled, level, self.size) * number.width)
         return min(largest + number.half_step, number.width)
 
@@ -246,7 +276,9 @@ class ReportPlan:
         """The noise of the report at its ε."""
         scales = self.design.scales(self.terms, self.epsilon)
         draws = [NoisyColumn(values=[0], step=1, scale=scale) for scale in scales]
-        return self.design.noise(draws, float(self.level), known=self.known, combined=self.combining)
+        return self.design.noise(
+            draws, float(self.level), known=self.known, combined=self.combining
+        )
 
     @cached_property
     def canonical(self) -> str:
@@ -255,20 +287,32 @@ class ReportPlan:
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         questions = sorted({canonical(table.query) for table in self.layout.tables})
         sets = [[list(levels), str(part * self.epsilon)] for levels, part in self.measured]
-        axes = [[*filter(None, item.names), *map(_digest, item.axis.parents)] for item in self.layout.attributes]
+        axes = [
+            [*filter(None, item.names), *map(_digest, item.axis.parents)]
+            for item in self.layout.attributes
+        ]
         head = shorter(f"REPORT of {len(questions)} tables: {'; '.join(questions)}", _HEAD)
-        return json.dumps([head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(
+            [head, questions, promise, axes, sets], ensure_ascii=False, separators=(",", ":")
+        )
 
     @property
     def asked(self) -> str:
         """The report as it was typed: its title, and the question of each table."""
-        tables = (f"{table.name}: {table.query.sql or canonical(table.query)}" for table in self.layout.tables)
+        tables = (
+            f"{table.name}: {table.query.sql or canonical(table.query)}"
+            for table in self.layout.tables
+        )
         return f"report {self.title!r} of {'; '.join(tables)}"
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Report:
-        """Spend ε, then read once, draw and record; asked again, it returns the recorded report, free."""
+        """Spend ε, then read once, draw and record; asked again, it returns the recorded report,
+        free.
+        """
         if not self._whole():
-            raise InvalidParameter("the shares of a report must add up to its epsilon; plan it again")
+            raise InvalidParameter(
+                "the shares of a report must add up to its epsilon; plan it again"
+            )
         entry = REPORTS + (request_id if request_id is not None else new_request_id())
         rest = self._rest()
         work = partial(self._answered, rest)
@@ -292,8 +336,12 @@ class ReportPlan:
             )
         )
 
-    def drawn(self, secret: Secret, units: Callable[[], Exact[int]]) -> tuple[int | None, list[NoisyColumn]]:
-        """Everything that is ever released: the number of units, if it is public, and the noisy columns of all sets."""
+    def drawn(
+        self, secret: Secret, units: Callable[[], Exact[int]]
+    ) -> tuple[int | None, list[NoisyColumn]]:
+        """Everything that is ever released: the number of units, if it is public, and the noisy
+        columns of all sets.
+        """
         rows = public_count(units()) if self.known else None
         return rows, self.design.noisy(secret, self.terms, self.epsilon)
 
@@ -305,10 +353,15 @@ class ReportPlan:
         for levels, part in self.measured:
             own = islice(noisy, len(self.design.units(levels)))
             written = [
-                {"scale": str(column.scale), "step": column.step, "values": list(column.values)} for column in own
+                {"scale": str(column.scale), "step": column.step, "values": list(column.values)}
+                for column in own
             ]
-            sets.append({"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written})
-        return json.dumps({**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")).encode()
+            sets.append(
+                {"levels": list(levels), "epsilon": str(part * self.epsilon), "columns": written}
+            )
+        return json.dumps(
+            {**rest, "rows": rows, "sets": sets}, ensure_ascii=False, separators=(",", ":")
+        ).encode()
 
     def _rest(self) -> dict[str, Any]:
         """The record without its numbers."""
@@ -329,7 +382,12 @@ class ReportPlan:
             "tables": {table.name: canonical(table.query) for table in self.layout.tables},
             "where": None if self.layout.where is None else normal.canonical(self.layout.where),
             "axes": [
-                {"names": item.names, "cells": item.axis.sizes, "parents": item.axis.parents, "width": item.width}
+                {
+                    "names": item.names,
+                    "cells": item.axis.sizes,
+                    "parents": item.axis.parents,
+                    "width": item.width,
+                }
                 for item in self.layout.attributes
             ],
             **discovery_facts(self.study.discovered, self.design.groups),
@@ -338,7 +396,11 @@ class ReportPlan:
     def record_of(self, table: Table) -> dict[str, Any]:
         """What a reader needs to judge one table."""
         statistics = [
-            {"name": number.name, "asked": texts(table.query)[number.name], "reach": self.reach(table, number)}
+            {
+                "name": number.name,
+                "asked": texts(table.query)[number.name],
+                "reach": self.reach(table, number),
+            }
             for number in table.numbers
         ]
         return {
@@ -350,29 +412,37 @@ class ReportPlan:
         }
 
     def checked(self) -> ReportPlan:
-        """The plan itself, if it can be released; anything that would fail after the spend is refused here."""
+        """The plan itself, if it can be released; anything that would fail after the spend is
+        refused here.
+        """
         if 1 - self.level < LEAST_DOUBT:
-            raise InvalidParameter("confidence is too close to 1 for so many simultaneous intervals: lower it")
+            raise InvalidParameter(
+                "confidence is too close to 1 for so many simultaneous intervals: lower it"
+            )
         if self.design.cells > min(MOST_CELLS, MOST_NUMBERS):
             raise QueryRefused(
-                f"a report may measure at most {MOST_CELLS:,} cells, but this needs {self.design.cells:,}: "
-                "leave out the largest table; nothing was spent"
+                f"a report may measure at most {MOST_CELLS:,} cells, but this needs"
+                f" {self.design.cells:,}: leave out the largest table; nothing was spent"
             )
         if self._numbers > MOST_CELLS:
             raise QueryRefused(
-                f"the tables of a report may have at most {MOST_CELLS:,} numbers in total, but these have "
-                f"{self._numbers:,}: leave out the largest table; nothing was spent"
+                f"the tables of a report may have at most {MOST_CELLS:,} numbers in total, but"
+                f" these have {self._numbers:,}: leave out the largest table; nothing was spent"
             )
         if self.known and not self.axes:
-            raise InvalidParameter("the report asks only for the number of rows, which is public: ask for it alone")
+            raise InvalidParameter(
+                "the report asks only for the number of rows, which is public: ask for it alone"
+            )
         grouped = sum(attribute.group is not None for attribute in self.layout.attributes)
         if grouped > _MOST_GROUPED:
             raise QueryRefused(
-                f"a report may have at most {_MOST_GROUPED} group columns and conditions, but this has {grouped}: "
-                "split it into two; nothing was spent"
+                f"a report may have at most {_MOST_GROUPED} group columns and conditions, but this"
+                f" has {grouped}: split it into two; nothing was spent"
             )
         if not self._whole():
-            raise InvalidParameter("these weights or errors are too far apart for one report: split it into two")
+            raise InvalidParameter(
+                "these weights or errors are too far apart for one report: split it into two"
+            )
         self.steps.update(of_errors(self, self.layout.tables))
         refuse_report(self, self.steps)
         if self.integers or self.rows is not None:
@@ -380,7 +450,9 @@ class ReportPlan:
         with suppress(ArithmeticError, ValueError):
             _ = self.lines
             return self
-        raise InvalidParameter("these bounds, epsilon and confidence give numbers that are too large: choose others")
+        raise InvalidParameter(
+            "these bounds, epsilon and confidence give numbers that are too large: choose others"
+        )
 
     @property
     def table(self) -> list[list[str]]:
@@ -394,7 +466,9 @@ class ReportPlan:
 
     @property
     def asked_before(self) -> str:
-        """A note that the same report was answered at the same ε and is free now; empty if it was not."""
+        """A note that the same report was answered at the same ε and is free now; empty if it was
+        not.
+        """
         return asked_before(self.study, self.canonical, self.epsilon)
 
     @property
@@ -424,7 +498,11 @@ class ReportPlan:
     def notes(self) -> list[str]:
         """That the number of rows is private, and why, where it could be public."""
         size, policy = self._size, self.study.policy
-        could = policy.neighbors == "change-one" and policy.unit_column is None and self.layout.where is None
+        could = (
+            policy.neighbors == "change-one"
+            and policy.unit_column is None
+            and self.layout.where is None
+        )
         return [size.sentence] if could and not size.value else []
 
     def __repr__(self) -> str:

@@ -1,4 +1,6 @@
-"""From questions to a plan: the sets to measure at ε, or the least ε whose errors are all within the given bounds."""
+"""From questions to a plan: the sets to measure at ε, or the least ε whose errors are all within
+the given bounds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from discreet.ask.query import Query, canonical
 from discreet.ask.reportfile import PLAIN, Presentation, rows_file
 from discreet.ask.scope import Scope
 from discreet.errors import InvalidParameter, one_line
-from discreet.parameters import LARGEST, UNIT, exact, exact_confidence, exact_count, exact_epsilon, quote
+from discreet.parameters import (
+    LARGEST,
+    UNIT,
+    exact,
+    exact_confidence,
+    exact_count,
+    exact_epsilon,
+    quote,
+)
 from discreet.release.reports.allocation import allocated, distinct, listed
 from discreet.release.reports.fit import Combined
 from discreet.release.reports.plan import ReportPlan
@@ -30,8 +40,9 @@ _BEGIN = 2**20
 """The ε, in units, at which a search begins: about 0.001."""
 
 _TRIALS, _MOST_TRIALS = 6, 8
-"""The most ε at which all errors are computed, once there is one that reaches all targets, and until there is one. Four
-are usual. What lies beside a guess grows by its fourth power; the last guess is the largest ε."""
+"""The most ε at which all errors are computed, once there is one that reaches all targets, and
+until there is one. Four are usual. What lies beside a guess grows by its fourth power; the last
+guess is the largest ε."""
 
 _BESIDE = 1.02
 """How far beside a guess the next one lies that shall be on the other side; it grows."""
@@ -56,13 +67,19 @@ def report_plan(
 ) -> ReportPlan:
     """The plan of a report: at ε, or with the least ε whose errors are all within the given bounds."""
     if (epsilon is None) == (within is None):
-        raise InvalidParameter("a report takes either epsilon, what it may cost, or within, the error it may have")
+        raise InvalidParameter(
+            "a report takes either epsilon, what it may cost, or within, the error it may have"
+        )
     if not queries or len(queries) > _MOST_TABLES:
-        raise InvalidParameter(f"a report must have between 1 and {_MOST_TABLES} tables, got {len(queries)}")
+        raise InvalidParameter(
+            f"a report must have between 1 and {_MOST_TABLES} tables, got {len(queries)}"
+        )
     for name, flag in (("simultaneous", simultaneous), ("integers", integers)):
         if not isinstance(flag, bool):
             raise InvalidParameter(f"{name} must be True or False, got {quote(flag)}")
-    by_table = partial(by_name, names=queries, noun="table", example="by_county", known="tables of the report")
+    by_table = partial(
+        by_name, names=queries, noun="table", example="by_county", known="tables of the report"
+    )
     weighed = by_table("weights", weights or {})
     check_weights(weighed.values())
     tables = layout_of(queries, weighed, Scope(study.policy, study.schema))
@@ -87,11 +104,20 @@ def report_plan(
     if not targets:
         raise InvalidParameter("within must name at least one table")
     largest = Fraction(10**100)  # a float must hold it
-    return _within(plan, {name: float(min(target, largest)) for name, target in targets.items() if target is not None})
+    return _within(
+        plan,
+        {
+            name: float(min(target, largest))
+            for name, target in targets.items()
+            if target is not None
+        },
+    )
 
 
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
-    """The plan with its sets: for the least sum of variances, or for the least ε that reaches all targets."""
+    """The plan with its sets: for the least sum of variances, or for the least ε that reaches all
+    targets.
+    """
     axes, goals = plan.axes, []
     for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:
@@ -108,7 +134,9 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     lists = listed(axes, tuple(goals), plan.layout.halves, known=plan.known)
     steps += of_allocation(len(goals) if targets else 0, *lists)
     refuse_report(plan, steps)
-    sets = allocated(axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets))
+    sets = allocated(
+        axes, tuple(goals), plan.layout.halves, known=plan.known, largest=bool(targets)
+    )
     combined = Combined(axes=axes, measured=sets, known=plan.known)
     measured = replace(plan, measured=sets, combined=combined, steps=steps)
     steps.update(of_laws(measured))
@@ -119,8 +147,9 @@ def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
 def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     """The plan with the least ε, to four digits, whose errors are all within their targets.
 
-    Errors are nearly a + b/ε. The radii of the noise at one ε tell where the search begins; from there a line in 1/ε
-    guesses the ε between two others, and where a guess leaves more than half of the range, the middle is next.
+    Errors are nearly a + b/ε. The radii of the noise at one ε tell where the search begins; from
+    there a line in 1/ε guesses the ε between two others, and where a guess leaves more than half of
+    the range, the middle is next.
     """
     measured, most = _measured(plan, targets), int(LARGEST / UNIT)
     tables = [table for table in plan.layout.tables if table.name in targets]
@@ -138,16 +167,22 @@ def _within(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
     def largest(error: Callable[[Table, Number], float]) -> float:
         """The largest error, as a share of its target."""
         return max(
-            error(table, number) / max(targets[table.name], _LEAST_AIM) for table in tables for number in table.numbers
+            error(table, number) / max(targets[table.name], _LEAST_AIM)
+            for table in tables
+            for number in table.numbers
         )
 
     def share_at(units: int) -> float:
         return largest(checked(trial(units)).reach)
 
-    guess = min(max(1, int(min(largest(checked(trial(_BEGIN), first=True).radius) * _BEGIN, float(most)))), most)
+    guess = min(
+        max(1, int(min(largest(checked(trial(_BEGIN), first=True).radius) * _BEGIN, float(most)))),
+        most,
+    )
     low, high, below, above, wider = 0, 0, math.inf, 0.0, _BESIDE
     trials = 0
-    while not high or (not low and trials < _TRIALS):  # between two ε, of which the larger alone reaches all targets
+    # between two ε, of which the larger alone reaches all targets
+    while not high or (not low and trials < _TRIALS):
         share, trials = share_at(guess), trials + 1
         if share > 1:
             if guess == most:

@@ -1,9 +1,10 @@
 """From the questions of a report to the columns that they share, and to a table for each question.
 
-Equal group columns are one axis, whatever a table calls them. Nested group columns, such as counties in states, are
-levels of the axis of the finest column asked for: a parent follows from its child, whatever the row's own value of the
-parent is (`ask.expression.Children`), so the table of a parent is a sum over the table of its children. Tables share
-one WHERE, or differ by conditions on group columns, which select cells.
+Equal group columns are one axis, whatever a table calls them. Nested group columns, such as
+counties in states, are levels of the axis of the finest column asked for: a parent follows from its
+child, whatever the row's own value of the parent is (`ask.expression.Children`), so the table of a
+parent is a sum over the table of its children. Tables share one WHERE, or differ by conditions on
+group columns, which select cells.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.ask.expression import Case, Children, Coalesce, Column, Constant, Every, Expression, Missing, Negation
+from discreet.ask.expression import (
+    Case,
+    Children,
+    Coalesce,
+    Column,
+    Constant,
+    Every,
+    Expression,
+    Missing,
+    Negation,
+)
 from discreet.ask.keys.column import Keys
 from discreet.ask.kinds import kind_of, refused
 from discreet.ask.normal import canonical, text
@@ -35,14 +46,25 @@ REST = "other"
 """The label of the cell for rows with none of the keys."""
 
 
-def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope) -> Layout:
+def layout_of(
+    queries: Mapping[str, Query], weights: Mapping[str, Fraction], scope: Scope
+) -> Layout:
     """The tables of these queries."""
     conditions = {query.where for query in queries.values()}
     common = next(iter(conditions)) if len(conditions) == 1 else None
-    ordered = sorted(queries.items(), key=lambda item: question_text(item[1]))  # independent of the order of the tables
-    reader = _Reader(scope, [query if len(conditions) > 1 else replace(query, where=None) for _, query in ordered])
+    # independent of the order of the tables
+    ordered = sorted(queries.items(), key=lambda item: question_text(item[1]))
+    reader = _Reader(
+        scope,
+        [query if len(conditions) > 1 else replace(query, where=None) for _, query in ordered],
+    )
     by_name = {
-        name: reader.table(name, query, weights.get(name, Fraction(1)), None if len(conditions) == 1 else query.where)
+        name: reader.table(
+            name,
+            query,
+            weights.get(name, Fraction(1)),
+            None if len(conditions) == 1 else query.where,
+        )
         for name, query in ordered
     }
     tables = [by_name[name] for name in queries]
@@ -52,14 +74,18 @@ def layout_of(queries: Mapping[str, Query], weights: Mapping[str, Fraction], sco
     ]
     finest = [attribute.axis.levels for attribute in attributes]
     tables = [
-        replace(table, groups=tuple((index, level or finest[index]) for index, level in table.groups))
+        replace(
+            table, groups=tuple((index, level or finest[index]) for index, level in table.groups)
+        )
         for table in tables
     ]
     return Layout(tuple(attributes), tuple(tables), common)
 
 
 def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
-    """An attribute with a level for the cells that conditions distinguish, if it has no other levels."""
+    """An attribute with a level for the cells that conditions distinguish, if it has no other
+    levels.
+    """
     axis = attribute.axis
     if not masks or axis.levels > 1:
         return attribute
@@ -75,13 +101,20 @@ class _Reader:
     """Collects the attributes of all tables."""
 
     def __init__(self, scope: Scope, queries: Collection[Query]) -> None:
-        moments = [moment for query in queries for _, moment in query.aggregates if isinstance(moment, Moment)]
+        moments = [
+            moment
+            for query in queries
+            for _, moment in query.aggregates
+            if isinstance(moment, Moment)
+        ]
         self.scope = scope
         self.attributes: dict[str, Attribute] = {}
         self.decided = 0
         """The steps of deciding which cells conditions admit."""
         self.halves = {
-            moment.of: subject(moment) for moment in moments if moment.missing is None and kind_of(moment.of) != "truth"
+            moment.of: subject(moment)
+            for moment in moments
+            if moment.missing is None and kind_of(moment.of) != "truth"
         }
         """Numbers with halves that may be missing."""
         groups = [group for query in queries for group in query.groups]
@@ -102,8 +135,12 @@ class _Reader:
         for columns, conditions in parts.items():
             index, mask = self._mask(columns, Every(tuple(conditions)), name)
             masks[index] = masks.get(index, np.ones(len(mask))) * mask
-        numbers = tuple(self._number(private, aggregate, name) for private, aggregate in query.aggregates)
-        complete = {index: attribute.complete for index, attribute in enumerate(self.attributes.values())}
+        numbers = tuple(
+            self._number(private, aggregate, name) for private, aggregate in query.aggregates
+        )
+        complete = {
+            index: attribute.complete for index, attribute in enumerate(self.attributes.values())
+        }
         return Table(name, query, weight, groups, masks, numbers, complete)
 
     def _number(self, name: str, aggregate: Aggregate, table: str) -> Number:
@@ -111,7 +148,12 @@ class _Reader:
             case Count(of=None):
                 return Number(name, "count", None)
             case Count(of=of) if of in self.halves:
-                return Number(name, "count", (index := self._half(self.halves[of])), self._weights(index, 1.0, 1.0))
+                return Number(
+                    name,
+                    "count",
+                    (index := self._half(self.halves[of])),
+                    self._weights(index, 1.0, 1.0),
+                )
             case Count(of=of) if of is not None:
                 index = self._truth(of if kind_of(of) == "truth" else Negation(Missing(of)))
                 return Number(name, "count", index, self._weights(index, 0.0, 1.0))
@@ -122,17 +164,27 @@ class _Reader:
                 ends, half = (0.0, 1.0), 0.0
                 if number is not None:
                     grid = number.grid
-                    ends, half = (float(grid.lower * grid.step), float(grid.upper * grid.step)), grid.half_step
+                    ends, half = (
+                        (
+                            float(grid.lower * grid.step),
+                            float(grid.upper * grid.step),
+                        ),
+                        grid.half_step,
+                    )
                 shares = ends if statistic == "sum" else (0.0, 1.0)
                 weights = self._weights(index, *(shares if truth else reversed(shares)))
-                return Number(name, statistic, index, weights, self._weights(index, 1.0, 1.0), ends, half)
+                return Number(
+                    name, statistic, index, weights, self._weights(index, 1.0, 1.0), ends, half
+                )
         raise refused(
-            f"{table}: a report may have counts, sums and means, which are measured together; "
-            "ask for medians, quantiles, min, max, spreads and counts of units in separate questions"
+            f"{table}: a report may have counts, sums and means, which are measured together; ask"
+            " for medians, quantiles, min, max, spreads and counts of units in separate questions"
         )
 
     def _weights(self, index: int, *ends: float) -> tuple[float, ...]:
-        """The weights of the two cells of a truth value or of halves, and 0 for rows without a value."""
+        """The weights of the two cells of a truth value or of halves, and 0 for rows without a
+        value.
+        """
         axis = list(self.attributes.values())[index].axis
         return (*ends, *[0.0] * (axis.sizes[-1] - 2))
 
@@ -140,14 +192,21 @@ class _Reader:
         """The axis of a group column and its level, 0 for the finest."""
         if group.edges is None and group.of in self.finest:
             finest = self.finest[group.of]
-            return self._group(finest)[0], 1 + [level.of for level in self.above[finest.of]].index(group.of)
+            return self._group(finest)[0], 1 + [level.of for level in self.above[finest.of]].index(
+                group.of
+            )
         whole = replace(group, name="", other=None if is_complete(group.of) else REST)
         above = self.above.get(group.of, []) if group.edges is None else []
         chain, name = [*above, group], group_text(whole)
         names = [group_text(replace(level, name="", other=REST)) for level in above]
         parents = tuple(_places(child, parent) for parent, child in pairwise(chain))
         sizes = [len(level.keys) + 1 for level in chain] if above else [whole.size]
-        return self._index(name, Attribute(Axis((1, *sizes), parents), ("", *names, name), group=whole)), 0
+        return (
+            self._index(
+                name, Attribute(Axis((1, *sizes), parents), ("", *names, name), group=whole)
+            ),
+            0,
+        )
 
     def _condition_groups(self, where: Expression | None) -> Iterator[Group]:
         """The group columns of the parts of a condition that concern a single column."""
@@ -163,28 +222,39 @@ class _Reader:
     def _half(self, of: Moment) -> int:
         name, number = aggregate_text(of), MomentDesign(wanted=(("", "mean"),), of=of)
         axis = Axis((1, 2 + (of.missing is None)))
-        return self._index(name, Attribute(axis, ("", name), number=number, width=number.grid.width))
+        return self._index(
+            name, Attribute(axis, ("", name), number=number, width=number.grid.width)
+        )
 
     def _index(self, name: str, attribute: Attribute) -> int:
         self.attributes.setdefault(name, attribute)
         return list(self.attributes).index(name)
 
-    def _mask(self, columns: frozenset[Expression], condition: Every, table: str) -> tuple[int, Floats]:
+    def _mask(
+        self, columns: frozenset[Expression], condition: Every, table: str
+    ) -> tuple[int, Floats]:
         """The axis of a condition on these columns, and which of its finest cells it admits."""
         for declared in self._condition_groups(condition):
             [of] = columns
             index, level = self._group(declared)
             attribute = list(self.attributes.values())[index]
             group = attribute.group if level == 0 else replace(declared, other=REST)
-            self.decided += 0 if group is None else DECISION * len(group.keys) * comparisons(condition)
-            refuse_much(Steps(cells=self.decided), "deciding which keys WHERE admits", "leave out some tables")
+            self.decided += (
+                0 if group is None else DECISION * len(group.keys) * comparisons(condition)
+            )
+            refuse_much(
+                Steps(cells=self.decided),
+                "deciding which keys WHERE admits",
+                "leave out some tables",
+            )
             cells = None if group is None else admitted(condition, of, group)
             if cells is not None:
                 axis = attribute.axis
                 return index, cells if level == 0 else cells[axis.ancestors(axis.levels, level)]
         raise refused(
-            f"{table}: tables of a report must share one WHERE, or differ by conditions that decide for each declared "
-            f"key, such as county = 'A'; {text(condition.parts[0])[:60]} does not: ask for that table separately"
+            f"{table}: tables of a report must share one WHERE, or differ by conditions that decide"
+            f" for each declared key, such as county = 'A'; {text(condition.parts[0])[:60]} does"
+            " not: ask for that table separately"
         )
 
 
@@ -196,7 +266,10 @@ def _nested(asked: Mapping[Expression, Group]) -> dict[Expression, list[Group]]:
         requested = [index for index, column in enumerate(descendants) if column in asked]
         if requested:
             above.setdefault(descendants[requested[-1]], []).append((requested[-1], group))
-    return {of: [group for _, group in sorted(levels, key=lambda level: -level[0])] for of, levels in above.items()}
+    return {
+        of: [group for _, group in sorted(levels, key=lambda level: -level[0])]
+        for of, levels in above.items()
+    }
 
 
 def _steps(of: Expression) -> Iterator[Children]:
@@ -213,8 +286,9 @@ def _places(child: Group, parent: Group) -> tuple[int, ...]:
         indices = step.parents.places(keys)
         if indices is None or len(set(indices)) < len(keys):
             raise refused(
-                f"the keys of {_name(parent.of)} must be those that the file of keys of {_name(step.of)} names as "
-                "parents, so that tables of both agree; correct the policy"
+                f"the keys of {_name(parent.of)} must be those that the file of keys of"
+                f" {_name(step.of)} names as parents, so that tables of both agree; correct the"
+                " policy"
             )
         places, keys = [places[index] for index in indices], step.keys  # type: ignore[assignment]
         if step.of == child.of:
@@ -249,12 +323,17 @@ def _conjuncts(where: Expression | None) -> Iterator[Expression]:
         yield where
 
 
-def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None) -> Table | None:
+def among(
+    query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: str | None
+) -> Table | None:
     """A question as a table of a report with these attributes; None if it needs others."""
     common = query.where is not None and canonical(query.where) == where
     reader = _Reader(scope, [query if not common else replace(query, where=None)])
     levels = {
-        name: (i, level) for i, attribute in enumerate(attributes) for level, name in enumerate(attribute.names) if name
+        name: (i, level)
+        for i, attribute in enumerate(attributes)
+        for level, name in enumerate(attribute.names)
+        if name
     }
     reader.halves |= dict(_halves(query, scope, levels))
     table = reader.table("", query, Fraction(1), None if common else query.where)
@@ -266,8 +345,13 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     masks = {}
     for index, mask in table.masks.items():
         number, level = places[index]
-        masks[number] = mask[attributes[number].axis.ancestors(attributes[number].axis.levels, level)]
-    numbers = [n if n.attribute is None else replace(n, attribute=places[n.attribute][0]) for n in table.numbers]
+        masks[number] = mask[
+            attributes[number].axis.ancestors(attributes[number].axis.levels, level)
+        ]
+    numbers = [
+        n if n.attribute is None else replace(n, attribute=places[n.attribute][0])
+        for n in table.numbers
+    ]
     return replace(
         table,
         groups=tuple(levels[local[index].names[level or -1]] for index, level in table.groups),
@@ -277,11 +361,21 @@ def among(query: Query, scope: Scope, attributes: tuple[Attribute, ...], where: 
     )
 
 
-def _halves(query: Query, scope: Scope, known: Collection[str]) -> Iterator[tuple[Expression, Moment]]:
+def _halves(
+    query: Query, scope: Scope, known: Collection[str]
+) -> Iterator[tuple[Expression, Moment]]:
     """Numbers whose values a question counts and whose halves the report has."""
     for _, aggregate in query.aggregates:
-        if isinstance(aggregate, Count) and aggregate.of is not None and kind_of(aggregate.of) == "number":
+        if (
+            isinstance(aggregate, Count)
+            and aggregate.of is not None
+            and kind_of(aggregate.of) == "number"
+        ):
             with suppress(QueryRefused):
                 mean = scope.moment("mean", aggregate.of)
-                if isinstance(mean, Moment) and mean.missing is None and aggregate_text(subject(mean)) in known:
+                if (
+                    isinstance(mean, Moment)
+                    and mean.missing is None
+                    and aggregate_text(subject(mean)) in known
+                ):
                     yield aggregate.of, subject(mean)

@@ -1,8 +1,9 @@
-"""The released tables of a report: they follow from the noisy cells in the ledger, and from nothing else.
+"""The released tables of a report: they follow from the noisy cells in the ledger, and from nothing
+else.
 
-All tables are combinations of the same cells, so that they agree: the same row sums from every table. They are
-unbiased estimates, which may be negative or fractional. With `integers` they are counts of rows that reproduce them
-(`rows`), which are nonnegative integers.
+All tables are combinations of the same cells, so that they agree: the same row sums from every
+table. They are unbiased estimates, which may be negative or fractional. With `integers` they are
+counts of rows that reproduce them (`rows`), which are nonnegative integers.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ WIDER = 1 + 1e-3
 """Linear interpolation between the points underestimates a radius by less than this."""
 
 _FEW_SETS = 12
-"""With more sets, radii are computed at a quarter of the points: those of many draws take long, and are smooth."""
+"""With more sets, radii are computed at a quarter of the points: those of many draws take long, and
+are smooth.
+"""
 
 _OF_ALL_TABLES = ("sets", "tables", "axes", "rows", "where", "discovered")
 """The fields of a record that those of a single table do not have."""
@@ -90,7 +93,9 @@ class Report:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Everything a reader needs: ε, unit, neighbours, and the noisy integers of all measured sets."""
+        """Everything a reader needs: ε, unit, neighbours, and the noisy integers of all measured
+        sets.
+        """
         record: dict[str, Any] = read_json(self.content)
         return record
 
@@ -118,7 +123,9 @@ class Report:
     def columns(self) -> list[NoisyColumn]:
         """The noisy integers."""
         return [
-            NoisyColumn(values=column["values"], step=column["step"], scale=read_fraction(column["scale"]))
+            NoisyColumn(
+                values=column["values"], step=column["step"], scale=read_fraction(column["scale"])
+            )
             for measured in self.record["sets"]
             for column in measured["columns"]
         ]
@@ -130,12 +137,20 @@ class Report:
 
     @cached_property
     def _noise(self) -> Noise:
-        return self.plan.design.noise(self.columns, float(self.plan.level), known=self.record["rows"] is not None)
+        return self.plan.design.noise(
+            self.columns, float(self.plan.level), known=self.record["rows"] is not None
+        )
 
     def counts(self, name: str, number: str | None = None) -> tuple[NDArray[Any], int]:
-        """The exact count of a table: numerators, with an axis for each group column, and their denominator."""
+        """The exact count of a table: numerators, with an axis for each group column, and their
+        denominator.
+        """
         table = self.plan.table_of(name)
-        chosen = next(item for item in table.numbers if item.statistic == "count" and number in (None, item.name))
+        chosen = next(
+            item
+            for item in table.numbers
+            if item.statistic == "count" and number in (None, item.name)
+        )
         cells, denominator = self.fit.table(table.levels(self.plan.axes, chosen))
         return reduced(cells, table, self.plan.axes, chosen, chosen.weights), denominator
 
@@ -147,16 +162,21 @@ class Report:
     def rows(self) -> Any:
         """Rows that reproduce the counts of all tables, and nothing else, as an Arrow table.
 
-        They are refused where a plan with `rows` is refused, before the spend: if noise alone makes more rows than fit.
+        They are refused where a plan with `rows` is refused, before the spend: if noise alone makes
+        more rows than fit.
         """
         return synthetic(self)
 
     def _answer(self, table: Table) -> Answer:
         three = {number.name: self._numbers(table, number) for number in table.numbers}
         numbers: Any = {
-            name: tuple(finite(array_of(column.ravel())) for column in columns) for name, columns in three.items()
+            name: tuple(finite(array_of(column.ravel())) for column in columns)
+            for name, columns in three.items()
         }
-        keys = {name: keys_of(list(map(plain_key, names))) for name, names in table.keys(self.plan.axes).items()}
+        keys = {
+            name: keys_of(list(map(plain_key, names)))
+            for name, names in table.keys(self.plan.axes).items()
+        }
         nested = {"nested": True} if table.nested else {}
         hidden = (*_OF_ALL_TABLES, *(() if self.plan.title else ("report",)))
         fields = {name: value for name, value in self.record.items() if name not in hidden}
@@ -170,8 +190,12 @@ class Report:
             plan=self.plan,
         )
 
-    def _numbers(self, table: Table, number: Number) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The numbers of a table and the ends of their intervals, with an axis for each group column."""
+    def _numbers(
+        self, table: Table, number: Number
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The numbers of a table and the ends of their intervals, with an axis for each group
+        column.
+        """
         plan, axes, level, noise = self.plan, self.plan.axes, float(self.plan.level), self._noise
         cells, denominator = self.fit.table(table.levels(axes, number))
 
@@ -181,7 +205,11 @@ class Report:
         value = weigh(number.weights)
         if number.statistic != "mean":
             low, high = self._ends(table, number, weigh)
-            if plan.integers and number.statistic == "count" and number.attribute not in plan.layout.halves:
+            if (
+                plan.integers
+                and number.statistic == "count"
+                and number.attribute not in plan.layout.halves
+            ):
                 whole = self._whole(table, number)
                 outer = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
                 return whole, np.minimum(outer[0], whole), np.maximum(outer[1], whole)
@@ -190,7 +218,9 @@ class Report:
         low, high = np.empty_like(value), np.empty_like(value)
         for mask, cell in kinds(table, axes):
             reach = mean_reaches(table, axes, number, noise, level, cell)
-            low[mask], high[mask] = edges(value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :])
+            low[mask], high[mask] = edges(
+                value[mask], size[mask], np.linspace(0, 1, POINTS), reach[None, :]
+            )
         half = number.half_step / number.width
         shares = share_of(value, size), np.clip(low - half, 0, 1), np.clip(high + half, 0, 1)
         share, lows, highs = (number.ends[0] + share * number.width for share in shares)
@@ -199,7 +229,9 @@ class Report:
     def _ends(
         self, table: Table, number: Number, weigh: Callable[[tuple[float, ...]], Floats]
     ) -> tuple[Floats, Floats]:
-        """The ends of counts or sums: of a sum, those of values that are half a step smaller or larger."""
+        """The ends of counts or sums: of a sum, those of values that are half a step smaller or
+        larger.
+        """
         axes, level, value = self.plan.axes, float(self.plan.level), weigh(number.weights)
         if not number.half_step:
             reach = reaches(table, axes, number, self._noise, level)
@@ -213,7 +245,9 @@ class Report:
         """A count of a table from the rows that reproduce all tables."""
         (cells, grouped), axes = self.whole_cells, self.plan.axes
         levels = table.levels(axes, number)
-        cells = coarser([axes[index] for index in grouped], cells, [levels[index] for index in grouped])
+        cells = coarser(
+            [axes[index] for index in grouped], cells, [levels[index] for index in grouped]
+        )
         sizes = [axis.sizes[levels[i]] if i in grouped else 1 for i, axis in enumerate(axes)]
         return reduced(cells.reshape(sizes), table, axes, number, number.weights)
 
@@ -227,17 +261,22 @@ class Report:
         bom: bool = False,
         force: bool = False,
     ) -> list[Any]:
-        """Write all tables as CSV and Parquet, an HTML page and the record to a folder, and return their paths.
+        """Write all tables as CSV and Parquet, an HTML page and the record to a folder, and return
+        their paths.
 
-        A path that ends in .xlsx, .html, .md or .txt becomes one file with all tables, and the record beside it.
-        `title`, `caption`, `decimals` and `bom` are those of `Answer.save`, and override those of the plan.
+        A path that ends in .xlsx, .html, .md or .txt becomes one file with all tables, and the
+        record beside it. `title`, `caption`, `decimals` and `bom` are those of `Answer.save`, and
+        override those of the plan.
         """
-        return views.saved(self, folder, title=title, caption=caption, decimals=decimals, bom=bom, force=force)
+        return views.saved(
+            self, folder, title=title, caption=caption, decimals=decimals, bom=bom, force=force
+        )
 
     def sign(self, *files: Any, key: Any, force: bool = False) -> list[Any]:
         """Sign the files that `save` wrote, in `<title>.signature.json` beside the record.
 
-        `key` is a private key from `discreet keys new`; `discreet verify-release` checks the signature without data.
+        `key` is a private key from `discreet keys new`; `discreet verify-release` checks the
+        signature without data.
         """
         return views.signed(self, files, key=key, force=force)
 
@@ -249,7 +288,9 @@ class Report:
         return views.html(self)
 
     def __repr__(self) -> str:
-        return report_text(self.plan.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"])
+        return report_text(
+            self.plan.title, self.tables, self.epsilon, self.remaining, self.record["neighbors"]
+        )
 
 
 def table_of(tables: Mapping[str, Answer], name: str) -> Answer:
@@ -264,11 +305,18 @@ def report_text(
 ) -> str:
     """A report in one line."""
     names = ", ".join(f"{name} ({len(answer)})" for name, answer in tables.items())
-    return one_line(f"Report({title}: {names} · ε {shown(epsilon)} spent, {left_shown(remaining)} left · {neighbors})")
+    return one_line(
+        f"Report({title}: {names} · ε {shown(epsilon)} spent, {left_shown(remaining)} left ·"
+        f" {neighbors})"
+    )
 
 
-def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weights: tuple[float, ...]) -> NDArray[Any]:
-    """A combination of the cells of a table, with an axis for each axis of groups, in order, and the rows shown."""
+def reduced(
+    cells: NDArray[Any], table: Table, axes: Any, number: Number, weights: tuple[float, ...]
+) -> NDArray[Any]:
+    """A combination of the cells of a table, with an axis for each axis of groups, in order, and
+    the rows shown.
+    """
     rows, levels = table.rows(axes), table.levels(axes, number)
     for index, level in enumerate(levels):
         mask = table.mask(axes, index, level)
@@ -277,7 +325,9 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
             factor = factor * np.array(weights or [1.0])
         if factor.size > 1 or not factor.all():  # a condition that holds for no key has one cell
             exact = factor.astype(np.int64) if (factor == np.rint(factor)).all() else factor
-            cells = cells * along(exact if cells.dtype != object else exact.astype(object), index, len(axes))
+            cells = cells * along(
+                exact if cells.dtype != object else exact.astype(object), index, len(axes)
+            )
         if index not in rows:
             cells = cells.sum(axis=index, keepdims=True)
         elif level > table.finest[index]:
@@ -289,7 +339,9 @@ def reduced(cells: NDArray[Any], table: Table, axes: Any, number: Number, weight
 
 
 def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int]]]:
-    """The rows of a table by the distribution of their noise, each kind with the cells of an example row."""
+    """The rows of a table by the distribution of their noise, each kind with the cells of an
+    example row.
+    """
     rows = table.rows(axes)
     numbered = [axes[index].kinds(level)[0][rows[index]] for index, level in table.finest.items()]
     firsts = [np.unique(number, return_index=True) for number in numbered]
@@ -297,7 +349,13 @@ def kinds(table: Table, axes: Any) -> Iterator[tuple[NDArray[np.bool_], list[int
         mask = np.ones(tuple(map(len, numbered)), bool)
         for position, (number, (kind, _)) in enumerate(zip(numbered, chosen, strict=True)):
             mask &= along(number == kind, position, len(numbered))
-        yield mask, [int(cells[position]) for cells, (_, position) in zip(rows.values(), chosen, strict=True)]
+        yield (
+            mask,
+            [
+                int(cells[position])
+                for cells, (_, position) in zip(rows.values(), chosen, strict=True)
+            ],
+        )
 
 
 def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float) -> Floats:
@@ -309,9 +367,12 @@ def reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float)
     return by_row
 
 
-def mean_reaches(table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]) -> Floats:
+def mean_reaches(
+    table: Table, axes: Any, number: Number, noise: Noise, level: float, cell: list[int]
+) -> Floats:
     """The radius of the noise of Σu − z·N for each z, in rows of the kind of `cell`."""
-    some = np.linspace(0, 1, points_of(len(noise.scales)))  # a radius is convex: it lies below the chords
+    # a radius is convex: it lies below the chords
+    some = np.linspace(0, 1, points_of(len(noise.scales)))
     question = table.question(axes, number, mean_weights(number, some), cell)
     return np.interp(np.linspace(0, 1, POINTS), some, noise.reach(question, level)) * WIDER
 
@@ -322,12 +383,18 @@ def mean_weights(number: Number, shares: Floats) -> Floats:
 
 
 def points_of(sets: int) -> int:
-    """The points at which the radius of the noise of a mean is integrated, with so many measured sets."""
+    """The points at which the radius of the noise of a mean is integrated, with so many measured
+    sets.
+    """
     return POINTS if sets <= _FEW_SETS else -(-POINTS // 4)
 
 
 def _float(numerators: NDArray[Any], denominator: int) -> Floats:
-    """Quotients of integers as floats; each is rounded from the exact quotient if the integers are Python's."""
+    """Quotients of integers as floats; each is rounded from the exact quotient if the integers are
+    Python's.
+    """
     if numerators.dtype == object:
-        return np.array([number / denominator for number in numerators.ravel()]).reshape(numerators.shape)
+        return np.array([number / denominator for number in numerators.ravel()]).reshape(
+            numerators.shape
+        )
     return np.asarray(numerators / denominator, np.float64)

@@ -1,12 +1,14 @@
-"""Rows that reproduce the tables of a report: their counts are nonnegative integers, and agree with each other.
+"""Rows that reproduce the tables of a report: their counts are nonnegative integers, and agree with
+each other.
 
 The cells of the full table x ≥ 0 are fitted to all measured sets by least squares,
 
     minimise Σ over sets A of p_A²·|sums of x over A − y_A|²,    x ≥ 0
 
-by accelerated projected gradients, and rounded by k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋ with S_j = x_1 + … + x_j. The rows
-preserve the counts of the tables of the report and nothing else; relations of columns beyond these tables are lost.
-This is post-processing of released numbers, so floats are allowed.
+by accelerated projected gradients, and rounded by k_j = ⌊S_j + ½⌋ − ⌊S_{j−1} + ½⌋ with S_j = x_1 +
+… + x_j. The rows preserve the counts of the tables of the report and nothing else; relations of
+columns beyond these tables are lost. This is post-processing of released numbers, so floats are
+allowed.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ MOST_CELLS = 2_000_000
 """Most cells of the full table, which is in memory several times."""
 
 MOST_ROWS = 10**8
-"""Most rows that noise alone may create on average, in a file that is written in parts, or in memory by `rows()`."""
+"""Most rows that noise alone may create on average, in a file that is written in parts, or in
+memory by `rows()`.
+"""
 
-_MOST_COUNTED = 2**50  # the same for integer counts: floats represent integers exactly up to a thousand times as many
+# the same for integer counts: floats represent integers exactly up to a thousand times as many
+_MOST_COUNTED = 2**50
 _PART = 2**20  # rows in a part of a file
 
 _STEPS = 3000
@@ -44,17 +49,28 @@ _WORK = 4 * 10**9  # most cells that are visited: larger tables take fewer steps
 def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
     """The integer cells of the full table, and its axes: all groups."""
     plan = report.plan
-    grouped = [index for index, attribute in enumerate(plan.layout.attributes) if attribute.group is not None]
+    grouped = [
+        index
+        for index, attribute in enumerate(plan.layout.attributes)
+        if attribute.group is not None
+    ]
     axes = [plan.axes[index] for index in grouped]
     halves = tuple(index for index in range(len(plan.axes)) if index not in grouped)
     sets: dict[Levels, tuple[Floats, float]] = {}
     for levels, part in plan.measured:
         own = tuple(levels[index] for index in grouped)
-        cells = (np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit).sum(axis=halves)
-        weight = float(part) ** 2 / math.prod(plan.axes[index].sizes[levels[index]] for index in halves)
+        cells = (np.asarray(report.fit.cells[levels], np.float64) / plan.design.unit).sum(
+            axis=halves
+        )
+        weight = float(part) ** 2 / math.prod(
+            plan.axes[index].sizes[levels[index]] for index in halves
+        )
         if own in sets:  # the mean of both, by their weights
             before, earlier = sets[own]
-            cells, weight = (before * earlier + cells * weight) / (earlier + weight), earlier + weight
+            cells, weight = (
+                (before * earlier + cells * weight) / (earlier + weight),
+                earlier + weight,
+            )
         sets[own] = cells, weight
     tables = {
         tuple(table.levels(plan.axes, number)[i] for i in grouped)
@@ -66,12 +82,16 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
 
 
 def refuse_whole(plan: ReportPlan, *, rows: bool) -> None:
-    """Refuse rows, or integer counts, of a report that can have none: everything that is known before the spend."""
+    """Refuse rows, or integer counts, of a report that can have none: everything that is known
+    before the spend.
+    """
     axes = [attribute.axis for attribute in plan.layout.attributes if attribute.group is not None]
     _refuse_large(axes)
     _refuse_many(plan.design.mean_noise(plan.terms, plan.epsilon), rows=rows)
     if rows and not axes:
-        raise InvalidParameter("rows needs group columns in the tables, and there are none: leave rows out")
+        raise InvalidParameter(
+            "rows needs group columns in the tables, and there are none: leave rows out"
+        )
 
 
 def _refuse_large(axes: list[Axis]) -> None:
@@ -85,19 +105,23 @@ def _refuse_large(axes: list[Axis]) -> None:
 
 
 def _refuse_many(noise: float, *, rows: bool) -> None:
-    """Refuse integer counts, or rows, if the noise of all cells alone creates too many rows on average."""
+    """Refuse integer counts, or rows, if the noise of all cells alone creates too many rows on
+    average.
+    """
     most = MOST_ROWS if rows else _MOST_COUNTED
     if noise > most:
         raise InvalidParameter(
-            f"at this epsilon the noise alone creates about {noise:.1e} rows, more than the limit of {most:.1e}: "
-            f"give a larger epsilon, or leave {'rows' if rows else 'integers'} out"
+            f"at this epsilon the noise alone creates about {noise:.1e} rows, more than the limit"
+            f" of {most:.1e}: give a larger epsilon, or leave {'rows' if rows else 'integers'} out"
         )
 
 
 def synthetic(report: Report) -> Any:
-    """The rows as an Arrow table, with a column for each group column; missing if a row has none of its keys.
+    """The rows as an Arrow table, with a column for each group column; missing if a row has none of
+    its keys.
 
-    Noise beyond the limit would leave int64, and a file of such rows would be refused, so none is proposed.
+    Noise beyond the limit would leave int64, and a file of such rows would be refused, so none is
+    proposed.
     """
     import pyarrow as pa
 
@@ -105,7 +129,9 @@ def synthetic(report: Report) -> Any:
     schema, batches = parts(report)
     many = int(report.whole_cells[0].sum())
     if many > 2 * MOST_ROWS:
-        raise InvalidParameter(f"{many:,} rows do not fit into a table: name a file with rows= and save the report")
+        raise InvalidParameter(
+            f"{many:,} rows do not fit into a table: name a file with rows= and save the report"
+        )
     return pa.Table.from_batches(batches, schema)
 
 
@@ -115,15 +141,22 @@ def parts(report: Report) -> tuple[Any, Iterator[Any]]:
 
     cells, grouped = report.whole_cells
     key_labels = [report.plan.layout.labels(index) for index in grouped]
-    labels = [pa.array([None if key is None else plain_key(key) for key in keys]) for _, keys in key_labels]
-    schema = pa.schema([(name, label.type) for (name, _), label in zip(key_labels, labels, strict=True)])
+    labels = [
+        pa.array([None if key is None else plain_key(key) for key in keys])
+        for _, keys in key_labels
+    ]
+    schema = pa.schema(
+        [(name, label.type) for (name, _), label in zip(key_labels, labels, strict=True)]
+    )
     ends = np.cumsum(cells.ravel())
 
     def batches() -> Iterator[Any]:
         for first in range(0, int(ends[-1]), _PART):
             rows = np.arange(first, min(first + _PART, int(ends[-1])))
             places = np.unravel_index(np.searchsorted(ends, rows, "right"), cells.shape)
-            columns = [label.take(pa.array(cell)) for label, cell in zip(labels, places, strict=True)]
+            columns = [
+                label.take(pa.array(cell)) for label, cell in zip(labels, places, strict=True)
+            ]
             yield pa.record_batch(columns, schema)
 
     return schema, batches()
@@ -151,7 +184,9 @@ def _fitted(axes: list[Axis], sets: dict[Levels, tuple[Floats, float]]) -> Float
     return x
 
 
-def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+def _sums(
+    axes: list[Axis], levels: Levels
+) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
     """The function that sums the full table over a set, and its adjoint."""
 
     def up(cells: Floats) -> Floats:
@@ -166,14 +201,16 @@ def _sums(axes: list[Axis], levels: Levels) -> tuple[Callable[[Floats], Floats],
 def _fold(axes: list[Axis], levels: Levels) -> float:
     """The largest number of cells that add up to one cell of a set."""
     return math.prod(
-        int(np.bincount(axis.ancestors(axis.levels, level)).max()) for axis, level in zip(axes, levels, strict=True)
+        int(np.bincount(axis.ancestors(axis.levels, level)).max())
+        for axis, level in zip(axes, levels, strict=True)
     )
 
 
 def _rounded(axes: list[Axis], levels: Iterable[Levels], cells: Floats) -> NDArray[np.int64]:
     """Integer cells with nearly the same sums over all sets.
 
-    After the first rounding, cells are moved by 1 if that improves the sums, a batch of the best cells at a time.
+    After the first rounding, cells are moved by 1 if that improves the sums, a batch of the best
+    cells at a time.
     """
     sums = np.floor(np.cumsum(cells.ravel()) + 0.5).astype(np.int64)
     rounded: NDArray[np.int64] = np.diff(sums, prepend=sums[:1] * 0).reshape(cells.shape)

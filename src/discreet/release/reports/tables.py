@@ -2,10 +2,11 @@
 
     group column   an axis with its keys, and a last cell for rows with none of them
     condition      an axis with a cell each for true, false and neither
-    number         an axis of halves: a row spreads u and 1 − u over them, u = (x − L)/(H − L); missing is a third cell
+    number         an axis of halves: a row spreads u and 1 − u over them, u = (x − L)/(H − L);
+                   missing is a third cell
 
-Every row is on every axis once, so that each set of axes costs as much as one table. Tables may differ in WHERE if
-their conditions are on group columns: these select cells.
+Every row is on every axis once, so that each set of axes costs as much as one table. Tables may
+differ in WHERE if their conditions are on group columns: these select cells.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Attribute:
     number: MomentDesign | None = None
     """The number whose halves are the cells."""
     width: int = 0
-    """The width of the grid of a number, which stands for one row in its halves; 0 if there are none."""
+    """The width of the grid of a number, which stands for one row in its halves; 0 if there are
+    none.
+    """
 
     @property
     def half(self) -> bool:
@@ -105,7 +108,11 @@ class Table:
     @property
     def in_order(self) -> list[Number]:
         """The numbers in the order of the question; those that occur only in formulas are last."""
-        places = {output.name: i for i, (_, output) in enumerate(self.query.outputs) if isinstance(output, Named)}
+        places = {
+            output.name: i
+            for i, (_, output) in enumerate(self.query.outputs)
+            if isinstance(output, Named)
+        }
         return sorted(self.numbers, key=lambda number: places.get(number.name, len(places)))
 
     def levels(self, axes: tuple[Axis, ...], number: Number) -> Levels:
@@ -137,20 +144,28 @@ class Table:
         return mask[axes[index].ancestors(level, own)]
 
     def rows(self, axes: tuple[Axis, ...]) -> dict[int, NDArray[np.int64]]:
-        """For each axis with group columns, the cells that have a row in the table, on the finest level asked for."""
+        """For each axis with group columns, the cells that have a row in the table, on the finest
+        level asked for.
+        """
         rows: dict[int, NDArray[np.int64]] = {}
         for index, level in self.finest.items():
             labelled = all(
-                g.other is not None for g, own in zip(self.query.groups, self.groups, strict=True) if own[0] == index
+                g.other is not None
+                for g, own in zip(self.query.groups, self.groups, strict=True)
+                if own[0] == index
             )
-            cells = np.arange(axes[index].sizes[level] - (not labelled and not self.complete[index]))
+            cells = np.arange(
+                axes[index].sizes[level] - (not labelled and not self.complete[index])
+            )
             mask = self.mask(axes, index, level)
             rows[index] = cells if mask is None else cells[mask[cells] > 0]
         return rows
 
     @property
     def finest(self) -> dict[int, int]:
-        """The axes with group columns, in the order of the columns, each with the finest level asked for."""
+        """The axes with group columns, in the order of the columns, each with the finest level
+        asked for.
+        """
         finest: dict[int, int] = {}
         for index, level in self.groups:
             finest[index] = max(level, finest.get(index, 0))
@@ -164,15 +179,23 @@ class Table:
     def keys(self, axes: tuple[Axis, ...]) -> dict[str, list[object]]:
         """The keys of each group column: each once, or one per row if group columns are nested."""
         rows, keys = self.rows(axes), {}
-        grid = dict(zip(rows, np.meshgrid(*rows.values(), indexing="ij"), strict=True)) if self.nested else rows
+        grid = (
+            dict(zip(rows, np.meshgrid(*rows.values(), indexing="ij"), strict=True))
+            if self.nested
+            else rows
+        )
         for group, (index, level) in zip(self.query.groups, self.groups, strict=True):
             cells = axes[index].ancestors(self.finest[index], level)[grid[index].ravel()]
             names = [*group.keys, group.other]
             keys[group.name] = [names[cell] for cell in cells.tolist()]
         return keys
 
-    def question(self, axes: tuple[Axis, ...], number: Number, weights: Floats | None, cells: list[int]) -> Question:
-        """A number of one row of the table as a combination on each axis; `cells` are its cells on group columns."""
+    def question(
+        self, axes: tuple[Axis, ...], number: Number, weights: Floats | None, cells: list[int]
+    ) -> Question:
+        """A number of one row of the table as a combination on each axis; `cells` are its cells on
+        group columns.
+        """
         levels = self.levels(axes, number)
         question = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
@@ -194,7 +217,11 @@ class Table:
         spreads = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
             mask = self.mask(axes, index, level)
-            own = axis.spreads(level) if mask is None or index in self.finest else axis.squares(level, mask)
+            own = (
+                axis.spreads(level)
+                if mask is None or index in self.finest
+                else axis.squares(level, mask)
+            )
             spreads.append(tuple(own))
         return Target(levels, tuple(spreads), float(self.weight))
 
@@ -221,7 +248,11 @@ class Layout:
         for table in self.tables:
             for group, own in zip(table.query.groups, table.groups, strict=True):
                 if own == (index, attribute.axis.levels):
-                    names = [title for title, output in table.query.outputs if output == Named(group.name)]
+                    names = [
+                        title
+                        for title, output in table.query.outputs
+                        if output == Named(group.name)
+                    ]
                     name, rest = (names or [name])[0], group.other
                     break
         return name, [*column.keys, *([] if attribute.complete else [rest])]

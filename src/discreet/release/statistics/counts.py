@@ -1,4 +1,6 @@
-"""Counts of rows, of units, of the bins of a histogram, and of the values up to each point of a grid."""
+"""Counts of rows, of units, of the bins of a histogram, and of the values up to each point of a
+grid.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,22 @@ from discreet.engines.array import Bins, Listed
 from discreet.engines.base import Cells, Measure, Rows, Units
 from discreet.release.design import Estimate, Line, Secret, on_grid
 from discreet.release.intervals.spreads import constant, counted
-from discreet.release.mechanism import NoisyColumn, noisy_columns, noisy_counts, noisy_tree, public_count
+from discreet.release.mechanism import (
+    NoisyColumn,
+    noisy_columns,
+    noisy_counts,
+    noisy_tree,
+    public_count,
+)
 from discreet.release.statistics.grouped import PrivateSizeMoments
 from discreet.release.statistics.spread import around, half_width, radius
-from discreet.release.statistics.tree import Floats, Tree, quantile_interval, quantiles_from, tree_design
+from discreet.release.statistics.tree import (
+    Floats,
+    Tree,
+    quantile_interval,
+    quantiles_from,
+    tree_design,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +53,14 @@ class CountDesign:
         return (Units(),) if isinstance(self.of, CountUnits) else (Rows(self.of.of),)
 
     def scale(self, terms: UnitLimits, epsilon: Fraction) -> Fraction:
-        return Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.row_changes) / epsilon
+        return (
+            Fraction(terms.touched if isinstance(self.of, CountUnits) else terms.row_changes)
+            / epsilon
+        )
 
-    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, _size: int | None) -> list[Line]:
+    def lines(
+        self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, _size: int | None
+    ) -> list[Line]:
         """The line of the count; its error does not depend on the size."""
         scale = self.scale(terms, epsilon)
         reach = half_width(scale, confidence)
@@ -78,7 +97,9 @@ def whole(counts: Floats) -> Any:
 def whole_ends(sums: PrivateSizeMoments, counts: Any, confidence: Fraction) -> tuple[Any, Any]:
     """The integers within the ends, widened to include the count itself."""
     low, high = sums.ends("count", confidence)
-    return np.minimum(whole(np.ceil(low, low)), counts), np.maximum(whole(np.floor(high, high)), counts)
+    return np.minimum(whole(np.ceil(low, low)), counts), np.maximum(
+        whole(np.floor(high, high)), counts
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +117,18 @@ class KnownCount:
     def measures(self) -> tuple[Measure, ...]:
         return (Units(),) if isinstance(self.of, CountUnits) else (Rows(),)
 
-    def lines(self, _terms: UnitLimits, _epsilon: Fraction, _confidence: Fraction, _size: int | None) -> list[Line]:
+    def lines(
+        self, _terms: UnitLimits, _epsilon: Fraction, _confidence: Fraction, _size: int | None
+    ) -> list[Line]:
         none = Fraction(0)
-        return [Line(name=self.name, sensitivity=none, scale=none, error=("exact: this number is public", 0.0))]
+        return [
+            Line(
+                name=self.name,
+                sensitivity=none,
+                scale=none,
+                error=("exact: this number is public", 0.0),
+            )
+        ]
 
     def estimate(
         self, exact: Secret, _terms: UnitLimits, _epsilon: Fraction, _confidence: Fraction
@@ -109,7 +139,9 @@ class KnownCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistogramDesign:
-    """Counts of the bins or keys of a column; for two bins of a public number of values, one count and the rest."""
+    """Counts of the bins or keys of a column; for two bins of a public number of values, one count
+    and the rest.
+    """
 
     name: str
     bins: Bins | Listed
@@ -132,19 +164,28 @@ class HistogramDesign:
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        scale, counts = self.scale(terms, epsilon), exact.map(lambda integers: np.asarray(integers[0]))
+        scale, counts = (
+            self.scale(terms, epsilon),
+            exact.map(lambda integers: np.asarray(integers[0])),
+        )
         if self.halves(terms):
             [first] = noisy_counts(counts.map(lambda integers: integers[:1]), scale).tolist()
-            noisy = np.array([first, public_count(counts.map(lambda integers: int(integers.sum()))) - first])
+            noisy = np.array(
+                [first, public_count(counts.map(lambda integers: int(integers.sum()))) - first]
+            )
         else:
             noisy = noisy_counts(counts, scale)
         together = 1 if self.halves(terms) else self.bins.number
-        return {self.name: Estimate(noisy, partial(counted, noisy, scale, together, simultaneous=False))}
+        return {
+            self.name: Estimate(noisy, partial(counted, noisy, scale, together, simultaneous=False))
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDesign:
-    """The cumulative counts of one group ("below"), and quantiles from them ("quantiles"), if shares are given."""
+    """The cumulative counts of one group ("below"), and quantiles from them ("quantiles"), if
+    shares are given.
+    """
 
     of: Quantiles
     bits: int
@@ -167,12 +208,18 @@ class TreeDesign:
     ) -> Mapping[str, Estimate]:
         tree, counts = self.tree(terms, epsilon), exact.map(lambda integers: integers[0][0])
         nodes = noisy_tree(counts, tree)
-        total = public_count(counts.map(lambda integers: int(integers.sum()))) if terms.public else None
+        total = (
+            public_count(counts.map(lambda integers: int(integers.sum()))) if terms.public else None
+        )
         below = tree.cumulative(nodes, total)
-        points = (self.grid.lower + np.asarray(quantiles_from(below, self.of.shares, total))) * float(self.grid.step)
+        points = (
+            self.grid.lower + np.asarray(quantiles_from(below, self.of.shares, total))
+        ) * float(self.grid.step)
         return {
             "below": Estimate(below, partial(band_ends, below, tree)),
-            "quantiles": Estimate(points, partial(quantile_ends, self.grid, self.of.shares, below, tree, total)),
+            "quantiles": Estimate(
+                points, partial(quantile_ends, self.grid, self.of.shares, below, tree, total)
+            ),
         }
 
 
@@ -183,7 +230,12 @@ def band_ends(below: Floats, tree: Tree, confidence: Fraction) -> tuple[Any, Any
 
 
 def quantile_ends(
-    grid: ValueGrid, shares: tuple[Fraction, ...], below: Floats, tree: Tree, total: int | None, confidence: Fraction
+    grid: ValueGrid,
+    shares: tuple[Fraction, ...],
+    below: Floats,
+    tree: Tree,
+    total: int | None,
+    confidence: Fraction,
 ) -> tuple[Any, Any]:
     """The ends of the intervals of quantiles from cumulative counts."""
     step, lower, half = float(grid.step), grid.lower, 0.0 if grid.exact else 0.5

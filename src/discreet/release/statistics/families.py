@@ -3,19 +3,22 @@
 A *family* is a partition of the row: nonnegative cells that add up to 1 in every row.
 
     {1}                     the number of rows
-    {u, 1−u}                the halves of a column, u = a/R; with a cell for rows without a value, if there can be any
+    {u, 1−u}                the halves of a column, u = a/R; with a cell for rows without a value,
+                            if there can be any
     {(1−u)², 2u(1−u), u²}   Bernstein's thirds, if a variance is asked for; likewise
     {c, 1−c}                whether a condition holds
     products                {uv, u(1−v), (1−u)v, (1−u)(1−v)} and so on
 
-Every row adds one unit to every family, whatever its values, so families whose shares of ε add up to 1 cost ε. Each
-also estimates the number of rows, and a product estimates the halves of both columns. The cells are fitted to each
-other by least squares under these equalities. All cells of a family have equal variances, so what it says of the number
-of rows and what it says of the differences between the cells of an attribute are independent. Of both, the fit is the
-mean over the families that say it, with weights p²/cells. So all estimates are linear in the draws, with public
+Every row adds one unit to every family, whatever its values, so families whose shares of ε add up
+to 1 cost ε. Each also estimates the number of rows, and a product estimates the halves of both
+columns. The cells are fitted to each other by least squares under these equalities. All cells of a
+family have equal variances, so what it says of the number of rows and what it says of the
+differences between the cells of an attribute are independent. Of both, the fit is the mean over the
+families that say it, with weights p²/cells. So all estimates are linear in the draws, with public
 coefficients.
 
-If units are replaced and there is one group, columns are centred instead, and share one noisy number of rows.
+If units are replaced and there is one group, columns are centred instead, and share one noisy
+number of rows.
 """
 
 from __future__ import annotations
@@ -82,12 +85,19 @@ class JointDesign:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*(name for name, _ in self.counts), *(name for column in self.columns for name in column.names))
+        return (
+            *(name for name, _ in self.counts),
+            *(name for column in self.columns for name in column.names),
+        )
 
     @cached_property
     def conditions(self) -> tuple[Count, ...]:
         """The counts that are separate attributes."""
-        conditions = (count for _, count in self.counts if count.of is not None and self._column_of(count) is None)
+        conditions = (
+            count
+            for _, count in self.counts
+            if count.of is not None and self._column_of(count) is None
+        )
         return tuple(dict.fromkeys(conditions))
 
     @cached_property
@@ -98,13 +108,20 @@ class JointDesign:
     @cached_property
     def shape(self) -> Shape:
         """The cells of each attribute."""
-        columns = ((3 if column.squares else 2, column.of.missing is None) for column in self.columns)
+        columns = (
+            (3 if column.squares else 2, column.of.missing is None) for column in self.columns
+        )
         return (*columns, *((1, True) for _ in self.conditions))
 
     def _column_of(self, count: Count) -> int | None:
         """The index of the column whose values or truths are counted; None if there is none."""
         return next(
-            (i for i, column in enumerate(self.columns) if column.of.of == count.of and column.of.missing is None), None
+            (
+                i
+                for i, column in enumerate(self.columns)
+                if column.of.of == count.of and column.of.missing is None
+            ),
+            None,
         )
 
     def attribute_of(self, count: Count) -> int | None:
@@ -123,7 +140,9 @@ class JointDesign:
         return _values(cells) if kind_of(count.of) == "truth" else (1.0,) * cells
 
     def measures(self) -> tuple[Measure, ...]:
-        """The number of rows, the measures of each column, each condition, and the products of columns."""
+        """The number of rows, the measures of each column, each condition, and the products of
+        columns.
+        """
         measures: list[Measure] = [Rows()]
         for column in self.columns:
             measures += column.measures()
@@ -135,13 +154,17 @@ class JointDesign:
 
     @property
     def _products(self) -> list[tuple[int, int]]:
-        return [(attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1]
+        return [
+            (attributes[0], attributes[1]) for attributes, _ in self.families if len(attributes) > 1
+        ]
 
     def totals(self, measured: list[Any], terms: UnitLimits) -> list[Any]:
         """The totals that get noise, for every group, from the measures."""
         many = all(isinstance(column, Integers) for column in measured)
         arrays = [column.array if many else np.array(list(column), object) for column in measured]
-        totals = self._totals(without_overflow(arrays, self._factors(terms)) if many else arrays, terms)
+        totals = self._totals(
+            without_overflow(arrays, self._factors(terms)) if many else arrays, terms
+        )
         return [Integers(column) if many else column.tolist() for column in totals]
 
     def _factors(self, terms: UnitLimits) -> list[int]:
@@ -152,7 +175,9 @@ class JointDesign:
         factors = []
         for measure in self.measures():
             degree = isinstance(measure, Total) + 2 * isinstance(measure, Squares)
-            factors.append((top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree])
+            factors.append(
+                (top, widest, 8)[sum(measure.powers) if isinstance(measure, Product) else degree]
+            )
         return factors
 
     def _totals(self, measured: list[Any], terms: UnitLimits) -> Iterator[Any]:
@@ -168,7 +193,9 @@ class JointDesign:
         if terms.same_group:
             for attributes, _ in self.families:
                 for index in attributes:
-                    centre: Any = centred_square_totals if self.columns[index].squares else centred_totals
+                    centre: Any = (
+                        centred_square_totals if self.columns[index].squares else centred_totals
+                    )
                     yield from centre(*numbers[index], widths[index])[:-1]
             yield rows
             return
@@ -177,9 +204,17 @@ class JointDesign:
                 yield rows
             elif len(attributes) == 2:
                 first, second = attributes
-                both, missing = rest[start : start + 4], (self.shape[first][1], self.shape[second][1])
+                both, missing = (
+                    rest[start : start + 4],
+                    (
+                        self.shape[first][1],
+                        self.shape[second][1],
+                    ),
+                )
                 pair_of_widths = widths[first], widths[second]
-                yield from product_cells(rows, numbers[first], numbers[second], both, pair_of_widths, missing)
+                yield from product_cells(
+                    rows, numbers[first], numbers[second], both, pair_of_widths, missing
+                )
                 start += 4
             elif attributes[0] < len(self.columns):
                 [index] = attributes
@@ -194,16 +229,23 @@ class JointDesign:
     def units(self, terms: UnitLimits) -> tuple[int, ...]:
         """For each total, the integer that stands for one row."""
         unit_sizes: list[int] = []
-        sizes = [width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)]
+        sizes = [
+            width ** (size - 1) for width, (size, _) in zip(self.widths, self.shape, strict=False)
+        ]
         sizes += [1] * len(self.conditions)
         if terms.same_group:
             for attributes, _ in self.families:
                 for index in attributes:
                     width = self.widths[index]
-                    unit_sizes += [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
+                    unit_sizes += (
+                        [2 * width, 8 * width**2] if self.columns[index].squares else [2 * width]
+                    )
             return (*unit_sizes, 1)
         for attributes, _ in self.families:
-            cells = [[sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1] for index in attributes]
+            cells = [
+                [sizes[index]] * self.shape[index][0] + [1] * self.shape[index][1]
+                for index in attributes
+            ]
             unit_sizes += [math.prod(units) for units in product(*cells)]
         return tuple(unit_sizes)
 
@@ -241,10 +283,16 @@ class JointDesign:
         for _, count in self.counts:
             attribute = self.attribute_of(count)
             cells = (fit.rows,) if attribute is None else fit.cells[attribute]
-            of_counts.append(Partition((1.0,), _tuples(np.array([self.counted(count)]) @ cells), fit.scales, units))
+            of_counts.append(
+                Partition(
+                    (1.0,), _tuples(np.array([self.counted(count)]) @ cells), fit.scales, units
+                )
+            )
         return of_counts, of_columns
 
-    def _centred(self, terms: UnitLimits, units: tuple[int, ...]) -> tuple[list[Partition], list[Partition]]:
+    def _centred(
+        self, terms: UnitLimits, units: tuple[int, ...]
+    ) -> tuple[list[Partition], list[Partition]]:
         """Each column from its own totals and the number of rows, which is the last total."""
         of_one_row = self.scales(replace(terms, rows=1), Fraction(1))
         scales = [float(scale / unit) for scale, unit in zip(of_one_row, units, strict=True)]
@@ -264,15 +312,23 @@ class JointDesign:
         of_counts = [Partition((1.0,), (rows,), tuple(scales), units) for _ in self.counts]
         return of_counts, [of_columns[index] for index in range(len(self.columns))]
 
-    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
+    def lines(
+        self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None
+    ) -> list[Line]:
         """The largest errors from the noise at this confidence."""
-        scales, units, (of_counts, of_columns) = self.scales(terms, epsilon), self.units(terms), self.partitions(terms)
+        scales, units, (of_counts, of_columns) = (
+            self.scales(terms, epsilon),
+            self.units(terms),
+            self.partitions(terms),
+        )
         of_rows = rows_of(scales, units)
         draws = Draws([NoisyColumn(values=[0], step=1, scale=scale) for scale in scales], units)
         delta, level = Fraction(terms.row_changes), float(confidence)
 
         def planned(grid: ValueGrid, partition: Partition) -> PrivateSizeMoments:
-            return PrivateSizeMoments(grid=grid, partition=partition, law=Law(draws, partition, FINEST_SLACK))
+            return PrivateSizeMoments(
+                grid=grid, partition=partition, law=Law(draws, partition, FINEST_SLACK)
+            )
 
         ranges = [column.grid.width * column.grid.step for column in self.columns]
         lines = []
@@ -292,8 +348,13 @@ class JointDesign:
             for name, statistic in column.wanted:
                 base = moment(statistic).base
                 unit = width ** (2 if base == "variance" else 1) / units[first]
-                noise = scales[first] * unit, public_step(scales[first], epsilon, terms.touched) * unit
-                reach_of = partial(planned_error, column.of, column.grid, statistic, partial(sums.planned, level))
+                noise = (
+                    scales[first] * unit,
+                    public_step(scales[first], epsilon, terms.touched) * unit,
+                )
+                reach_of = partial(
+                    planned_error, column.of, column.grid, statistic, partial(sums.planned, level)
+                )
                 added = partial(sum_noise, column.grid, partition, of_rows) if base == "sum" else ()
                 lines.append(moment_line(name, statistic, noise, share, reach_of, added, size))
         return lines
@@ -301,18 +362,24 @@ class JointDesign:
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        """The joint release: noisy totals of all groups, with estimates and intervals at any confidence."""
+        """The joint release: noisy totals of all groups, with estimates and intervals at any
+        confidence.
+        """
         sums_of = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
         draws = Draws(totals, self.units(terms))
         estimates: dict[str, Estimate] = {}
         for (name, _), partition in zip(self.counts, of_counts, strict=True):
-            sums = PrivateSizeMoments(grid=WHOLE, partition=partition, totals=totals, law=Law(draws, partition))
+            sums = PrivateSizeMoments(
+                grid=WHOLE, partition=partition, totals=totals, law=Law(draws, partition)
+            )
             counts = whole(np.rint(sums.value("count")))
             estimates[name] = Estimate(counts, partial(whole_ends, sums, counts))
         for column, partition in zip(self.columns, of_columns, strict=True):
-            sums = PrivateSizeMoments(grid=column.grid, partition=partition, totals=totals, law=Law(draws, partition))
+            sums = PrivateSizeMoments(
+                grid=column.grid, partition=partition, totals=totals, law=Law(draws, partition)
+            )
             estimates |= {name: estimate_of(sums, statistic) for name, statistic in column.wanted}
         return estimates
 
@@ -320,10 +387,18 @@ class JointDesign:
 def _scales(design: JointDesign, terms: UnitLimits) -> tuple[Fraction, ...]:
     """The scales at ε = 1."""
     if not terms.same_group:
-        parts = [part for attributes, part in design.families for _ in range(cells_of(design.shape, attributes))]
-        return tuple(terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True))
+        parts = [
+            part
+            for attributes, part in design.families
+            for _ in range(cells_of(design.shape, attributes))
+        ]
+        return tuple(
+            terms.family(unit, part) for unit, part in zip(design.units(terms), parts, strict=True)
+        )
     measured = [(index, part) for attributes, part in design.families for index in attributes]
-    columns = [(design.widths[index], design.columns[index].squares, part) for index, part in measured]
+    columns = [
+        (design.widths[index], design.columns[index].squares, part) for index, part in measured
+    ]
     scales = [scale for column in columns for scale in terms.column(*column)]
     return (*scales, terms.shared_rows([(squares, part) for _, squares, part in columns]))
 
@@ -345,16 +420,28 @@ def _count_error(sums: PrivateSizeMoments, level: float) -> Error:
 
 
 def _written(partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """The nonnegligible scales of the draws in a count, as short fractions, and one for its rounding."""
+    """The nonnegligible scales of the draws in a count, as short fractions, and one for its
+    rounding.
+    """
     short = cache(lambda scale: scale.limit_denominator(10**9))
     least = Fraction(1, 10**6)
-    return (*(short(scale) for scale in sum_noise(WHOLE, partition, scales) if scale > least), _ROUNDING)
+    return (
+        *(short(scale) for scale in sum_noise(WHOLE, partition, scales) if scale > least),
+        _ROUNDING,
+    )
 
 
 def product_cells(
-    rows: Any, first: list[Any], second: list[Any], both: list[Any], size: tuple[int, int], missing: tuple[bool, bool]
+    rows: Any,
+    first: list[Any],
+    second: list[Any],
+    both: list[Any],
+    size: tuple[int, int],
+    missing: tuple[bool, bool],
 ) -> Iterator[Any]:
-    """The cells of a product of halves: u, 1−u and no value of the first, times those of the second."""
+    """The cells of a product of halves: u, 1−u and no value of the first, times those of the
+    second.
+    """
     (n, s), (m, t), (width, other_width) = first, second, size
     count, left, right, mixed = both
     yield mixed
@@ -390,7 +477,9 @@ class Fit:
 @lru_cache(maxsize=256)
 def fitted(shape: Shape, families: tuple[Family, ...]) -> Fit:
     """The fit of families with these shares of ε."""
-    firsts = list(accumulate((cells_of(shape, attributes) for attributes, _ in families), initial=0))
+    firsts = list(
+        accumulate((cells_of(shape, attributes) for attributes, _ in families), initial=0)
+    )
     counts, parts = np.diff(firsts), np.array([float(part) for _, part in families])
     precisions = parts**2 / counts
     rows = np.repeat(precisions / precisions.sum(), counts)

@@ -1,8 +1,8 @@
 """The ends of all z with |numerator − z·denominator| ≤ reach(z), for many groups at once (Fieller).
 
-The reach is known at points, and linear between them. On either side of numerator/denominator, both sides of the
-inequality are linear between two points, so the ends solve linear equations. This is post-processing, so floats are
-allowed.
+The reach is known at points, and linear between them. On either side of numerator/denominator, both
+sides of the inequality are linear between two points, so the ends solve linear equations. This is
+post-processing, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,32 @@ _ROWS = 256
 """Rows that are processed at a time at all points, so that they stay in the caches."""
 
 _NEWTON = 10  # steps of Newton's method at most; two or three are the rule
-_ROUNDING = 1e-12  # more than the rounding error of a line in floats, as a share of the largest reach
+# more than the rounding error of a line in floats, as a share of the largest reach
+_ROUNDING = 1e-12
 
 
 def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
-    """For each numerator, the ends of the set in the module's docstring; all of [first, last] if it is empty.
+    """For each numerator, the ends of the set in the module's docstring; all of [first, last] if it
+    is empty.
 
     `reach` has a row for each numerator, or one row for all of them.
     """
     blocks = [
-        _some_edges(numerators[block], denominators[block], points, reach if len(reach) == 1 else reach[block])
+        _some_edges(
+            numerators[block],
+            denominators[block],
+            points,
+            reach if len(reach) == 1 else reach[block],
+        )
         for block in (slice(start, start + _ROWS) for start in range(0, len(numerators), _ROWS))
     ]
     low, high = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return low, high
 
 
-def _some_edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> tuple[Floats, Floats]:
+def _some_edges(
+    numerators: Floats, denominators: Floats, points: Floats, reach: Floats
+) -> tuple[Floats, Floats]:
     sign = np.where(denominators < 0, -1.0, 1.0)
     line = points * (denominators * sign)[:, None]
     line -= (numerators * sign)[:, None]
@@ -58,7 +67,9 @@ def hull_of(points: Floats, reach: Floats) -> tuple[Floats, float]:
     for index in range(1, len(x)):
         while len(corners) > 1:
             first, second = corners[-2:]
-            if (y[second] - y[first]) * (x[index] - x[first]) < (y[index] - y[first]) * (x[second] - x[first]):
+            if (y[second] - y[first]) * (x[index] - x[first]) < (y[index] - y[first]) * (
+                x[second] - x[first]
+            ):
                 break
             corners.pop()
         corners.append(index)
@@ -67,15 +78,19 @@ def hull_of(points: Floats, reach: Floats) -> tuple[Floats, float]:
 
 
 class SharedReach:
-    """A reach at evenly spaced points that all groups share: the same ends, with the same floats, by Newton's method.
+    """A reach at evenly spaced points that all groups share: the same ends, with the same floats,
+    by Newton's method.
 
-    The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is positive at the first
-    point, it falls to 0 once. The reach is above the hull by at most `slack`. So the side with the reach falls to 0 at
-    the same point if, with hull + slack, it is positive at the point before and at the first point; and nowhere if it
-    is positive at both ends. The right side is the mirror image, with z from the last point down.
+    The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is
+    positive at the first point, it falls to 0 once. The reach is above the hull by at most `slack`.
+    So the side with the reach falls to 0 at the same point if, with hull + slack, it is positive at
+    the point before and at the first point; and nowhere if it is positive at both ends. The right
+    side is the mirror image, with z from the last point down.
     """
 
-    def __init__(self, points: Floats, reach: Floats, hull: Floats | None = None, slack: float = 0.0) -> None:
+    def __init__(
+        self, points: Floats, reach: Floats, hull: Floats | None = None, slack: float = 0.0
+    ) -> None:
         if hull is None:
             hull, slack = hull_of(points, reach)
         self.points, self.reach = points, reach
@@ -88,10 +103,14 @@ class SharedReach:
         low, high, sure = self.fitted(numerators, denominators)
         if not sure.all():
             rest = ~sure
-            low[rest], high[rest] = edges(numerators[rest], denominators[rest], self.points, self.reach[None, :])
+            low[rest], high[rest] = edges(
+                numerators[rest], denominators[rest], self.points, self.reach[None, :]
+            )
         return low, high
 
-    def fitted(self, numerators: Floats, denominators: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def fitted(
+        self, numerators: Floats, denominators: Floats
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """The ends by Newton's method, and whether they are certain."""
         sign = np.where(denominators < 0, -1.0, 1.0)
         slope, start, points = denominators * sign, numerators * sign, self.points
@@ -105,13 +124,23 @@ class SharedReach:
 
 
 class _Side:
-    """The points from one end to the other, and the reach, its hull and the hull with the slack there.
+    """The points from one end to the other, and the reach, its hull and the hull with the slack
+    there.
 
-    `plain` are the points before they were turned, in the same order; they decide, with the floats of `_some_edges`.
+    `plain` are the points before they were turned, in the same order; they decide, with the floats
+    of `_some_edges`.
     """
 
-    def __init__(self, points: Floats, plain: Floats, reach: Floats, hull: Floats, certain: Floats) -> None:
-        self.points, self.plain, self.reach, self.hull, self.certain = points, plain, reach, hull, certain
+    def __init__(
+        self, points: Floats, plain: Floats, reach: Floats, hull: Floats, certain: Floats
+    ) -> None:
+        self.points, self.plain, self.reach, self.hull, self.certain = (
+            points,
+            plain,
+            reach,
+            hull,
+            certain,
+        )
         self.gaps, self.step = np.diff(points), points[1] - points[0]
         self.rise = np.diff(hull) / self.step
         self.base = hull[:-1] - self.rise * (points[:-1] - points[0])
@@ -119,10 +148,18 @@ class _Side:
     def height(self, point: Any, start: Floats, slope: Floats) -> Floats:
         """The lines of some rows at a point, or each at a point of its own."""
         line: Floats = self.plain[point] * slope
-        return np.subtract(start, line, line) if self.plain is self.points else np.subtract(line, start, line)
+        return (
+            np.subtract(start, line, line)
+            if self.plain is self.points
+            else np.subtract(line, start, line)
+        )
 
-    def fallen(self, start: Floats, slope: Floats) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Where each row first falls to the reach, linear between points; whether that is certain; if it never does."""
+    def fallen(
+        self, start: Floats, slope: Floats
+    ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Where each row first falls to the reach, linear between points; whether that is certain;
+        if it never does.
+        """
         at_first, at_last = self.height(0, start, slope), self.height(-1, start, slope)
         sure, later = at_first <= self.hull[0], at_first > self.certain[0]
         never = at_last > self.certain[-1]
@@ -146,10 +183,12 @@ class _Side:
         return crossing, sure, never
 
     def _segments(self, heights: Floats, slope: Floats) -> NDArray[np.int64]:
-        """The number of the point after which a line of this height at the first point falls to the hull.
+        """The number of the point after which a line of this height at the first point falls to the
+        hull.
 
-        Newton's method from where the line is 0 never goes past the root of a concave function, and among linear pieces
-        it soon arrives. A number that is wrong, where it has not, costs time only.
+        Newton's method from where the line is 0 never goes past the root of a concave function, and
+        among linear pieces it soon arrives. A number that is wrong, where it has not, costs time
+        only.
         """
         last = len(self.points) - 2
 

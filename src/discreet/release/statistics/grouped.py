@@ -1,14 +1,18 @@
-"""Means, variances and sums of many groups at once, whose numbers of values are private, from noisy sums.
+"""Means, variances and sums of many groups at once, whose numbers of values are private, from noisy
+sums.
 
-A value spreads its weight over the sums of a `partition`, and all statistics follow from these sums.
+A value spreads its weight over the sums of a `partition`, and all statistics follow from these
+sums.
 
-All groups share their scales, so the reach of the noise of a combination is a function of its weights alone. It is
-tabulated at public points, slightly too wide, and interpolated linearly between them. Then the set of all z with
+All groups share their scales, so the reach of the noise of a combination is a function of its
+weights alone. It is tabulated at public points, slightly too wide, and interpolated linearly
+between them. Then the set of all z with
 
     |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
 
-has its ends in `fieller`. The variance of a sample, v = Σ(uᵢ−u)²/(N−1), has the denominator N − 1, so the noise of N
-counts in its interval as in that of every quotient. This is post-processing of released numbers, so floats are allowed.
+has its ends in `fieller`. The variance of a sample, v = Σ(uᵢ−u)²/(N−1), has the denominator N − 1,
+so the noise of N counts in its interval as in that of every quotient. This is post-processing of
+released numbers, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -36,19 +40,22 @@ from discreet.release.statistics.spread import (
 )
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
-"""Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's interval."""
+"""Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's
+interval.
+"""
 
 MEAN_POINTS = -(-_POINTS // 4), _POINTS
 VARIANCE_POINTS = MEAN_POINTS[0] * -(-_VARIANCES // 4), _POINTS * _VARIANCES
 _LARGE = 5 / 16, 3 / 8, 7 / 16, 1 / 2
 SAMPLE_POINTS = MEAN_POINTS[0] * len(_LARGE), _POINTS * len(_LARGE)
-"""Combinations whose reach is integrated, with many draws and with up to three; the last are further ones for the
-variance of a sample."""
+"""Combinations whose reach is integrated, with many draws and with up to three; the last are
+further ones for the variance of a sample."""
 
 _OF_POPULATION = np.linspace(0, 1 / 4, _VARIANCES)
 _OF_SAMPLE = np.append(_OF_POPULATION, _LARGE)
-"""The variances for which a reach is known. That of a sample is ½ at most, for two values at the two bounds; beyond ¼,
-where the values are few, fewer points are enough: the reach is convex, and lies below the chords."""
+"""The variances for which a reach is known. That of a sample is ½ at most, for two values at the
+two bounds; beyond ¼, where the values are few, fewer points are enough: the reach is convex, and
+lies below the chords."""
 
 _ERRORS = 2049
 """True shares at which the largest error is sought."""
@@ -66,21 +73,25 @@ _CLOSE = 1e-6
 """The relative accuracy of a planned error."""
 
 FINEST_SLACK = 2.0**-20
-"""Of a plan, in rows: so that columns of the same shares have the same law, however fine their grids are."""
+"""Of a plan, in rows: so that columns of the same shares have the same law, however fine their
+grids are.
+"""
 
 _EVERY, _NEARLY, _BESIDE = 32, 0.99, 1e-3
-"""Of the true shares, those that are looked at first; which of the others are looked at then; and how far the largest
-error lies beyond that of the first, about."""
+"""Of the true shares, those that are looked at first; which of the others are looked at then; and
+how far the largest error lies beyond that of the first, about."""
 
 _FACTOR_BITS = 40
 """Digits of the factor of a law in a plan."""
 
 _CACHED = 512
-"""Reaches that are kept: of all columns of a question, which its plan, its curve and its release share."""
+"""Reaches that are kept: of all columns of a question, which its plan, its curve and its release
+share.
+"""
 
 _BLOCK, _VARIANCE_BLOCK = 2**16, 512
-"""Groups that are computed at a time, so that their arrays stay in the caches. In shorter steps, threads wait for each
-other: numpy lets another thread run Python for the time of a step only."""
+"""Groups that are computed at a time, so that their arrays stay in the caches. In shorter steps,
+threads wait for each other: numpy lets another thread run Python for the time of a step only."""
 
 
 class Draws:
@@ -111,12 +122,15 @@ class Draws:
     def slacks(self, confidence: float) -> Floats:
         """How much further than such draws the totals can reach."""
         if confidence not in self._slacks:
-            self._slacks[confidence] = np.array([slack_of(total, confidence) for total in self.totals]) / self.units
+            self._slacks[confidence] = (
+                np.array([slack_of(total, confidence) for total in self.totals]) / self.units
+            )
         return self._slacks[confidence]
 
 
 class Law:
-    """The law of the noise of a partition: its scale, and what is discrete about it, by kind of total.
+    """The law of the noise of a partition: its scale, and what is discrete about it, by kind of
+    total.
 
     Slacks are rounded up to multiples of `finest`, if there is one.
     """
@@ -130,7 +144,8 @@ class Law:
         factor = float((self.draws.spreads / np.array(self._partition.scales)).max())
         if not self._finest:
             return factor
-        part, exponent = math.frexp(factor)  # so that two columns do not differ in a last digit alone
+        # so that two columns do not differ in a last digit alone
+        part, exponent = math.frexp(factor)
         return math.ldexp(round(math.ldexp(part, _FACTOR_BITS)), exponent - _FACTOR_BITS)
 
     def slack(self, confidence: float) -> Floats:
@@ -142,7 +157,9 @@ class Law:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSizeMoments:
-    """Number, sum, mean and variance of the values of many groups, from the noisy totals of a partition."""
+    """Number, sum, mean and variance of the values of many groups, from the noisy totals of a
+    partition.
+    """
 
     grid: ValueGrid
     partition: Partition
@@ -153,7 +170,9 @@ class PrivateSizeMoments:
     def value(self, statistic: str) -> Floats:
         """For all groups: count, sum, mean or variance, or the sample form variance+."""
         if statistic not in self._known:
-            [self._known[statistic]] = by_block(lambda sums: (self._values(statistic, sums),), self._sums)
+            [self._known[statistic]] = by_block(
+                lambda sums: (self._values(statistic, sums),), self._sums
+            )
         return self._known[statistic]
 
     @cached_property
@@ -182,17 +201,23 @@ class PrivateSizeMoments:
     def ends(self, statistic: str, confidence: Fraction) -> Ends:
         """The ends of their intervals; only means and variances are clamped to what is possible.
 
-        A clamped mean or variance still lies in its interval, however little information its group has.
+        A clamped mean or variance still lies in its interval, however little information its group
+        has.
         """
         level = float(confidence)
         if statistic == "count":
-            value, reach = self.value(statistic), self.reach(np.ones(len(self.partition.values)), level)
+            value, reach = (
+                self.value(statistic),
+                self.reach(np.ones(len(self.partition.values)), level),
+            )
             return value - reach, value + reach
         if statistic == "sum":
             return self._sum_ends(level)
         level = level if statistic == "mean" else (1 + level) / 2
         shares = self._share_reach(level)
-        variances = None if statistic == "mean" else self._variance_reach(level, is_sample(statistic))
+        variances = (
+            None if statistic == "mean" else self._variance_reach(level, is_sample(statistic))
+        )
 
         def ends_of(sums: Floats, value: Floats) -> Ends:
             size = sums.sum(axis=0)
@@ -209,7 +234,8 @@ class PrivateSizeMoments:
     def _sum_ends(self, level: float) -> Ends:
         """The ends of sums, which the rounding of N values moves by at most N/2 steps.
 
-        Sum ∓ N/2 steps are combinations of the same totals: each end has the reach of its own noise.
+        Sum ∓ N/2 steps are combinations of the same totals: each end has the reach of its own
+        noise.
         """
         weights, step = self._sum_weights(), float(self.grid.step)
         if self.grid.exact:
@@ -219,7 +245,10 @@ class PrivateSizeMoments:
         lowest, highest = self.reach(lower, level), self.reach(upper, level)
 
         def ends_of(sums: Floats, value: Floats) -> Ends:
-            low, high = combination(lower.tolist(), sums) - lowest, combination(upper.tolist(), sums) + highest
+            low, high = (
+                combination(lower.tolist(), sums) - lowest,
+                combination(upper.tolist(), sums) + highest,
+            )
             return np.minimum(low, value, out=low), np.maximum(high, value, out=high)
 
         low, high = by_block(ends_of, self._sums, self.value("sum"))
@@ -227,17 +256,24 @@ class PrivateSizeMoments:
 
     def reach(self, weights: Floats, confidence: float) -> float:
         """The reach of the noise of a combination of the sums."""
-        radius = _radius(tuple(np.asarray(weights, np.float64).tolist()), self.partition.kinds, confidence)
+        radius = _radius(
+            tuple(np.asarray(weights, np.float64).tolist()), self.partition.kinds, confidence
+        )
         return self._law.factor * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
-        """The error of a number of a group of so many rows, at this level, where it is largest, from the noise alone.
+        """The error of a number of a group of so many rows, at this level, where it is largest,
+        from the noise alone.
 
-        An estimate z of a mean or variance exceeds the true value by t if the noise of numerator − (z + t)·denominator
-        exceeds t·N, or t·(N − 1) for a sample: to first order for a variance, exactly for a mean. With `deviation`, for
-        data whose std is a quarter of the range.
+        An estimate z of a mean or variance exceeds the true value by t if the noise of numerator −
+        (z + t)·denominator exceeds t·N, or t·(N − 1) for a sample: to first order for a variance,
+        exactly for a mean. With `deviation`, for data whose std is a quarter of the range.
         """
-        values, width, step = np.array(self.partition.values), float(self.grid.width), float(self.grid.step)
+        values, width, step = (
+            np.array(self.partition.values),
+            float(self.grid.width),
+            float(self.grid.step),
+        )
         match base:
             case "count":
                 return self.reach(np.ones(len(values)), level)
@@ -246,13 +282,21 @@ class PrivateSizeMoments:
             case "mean":
                 doubled = max(2 * level - 1, level / 2)
                 return (
-                    mean_error(self._mean_reach(doubled), self._mean_reach(level), doubled, level, rows) * width * step
+                    mean_error(
+                        self._mean_reach(doubled), self._mean_reach(level), doubled, level, rows
+                    )
+                    * width
+                    * step
                 )
         sample = is_sample(base)
         reach = self._variance_reach(level, sample)
         if deviation:
             u, quarter = np.linspace(0, 1, _POINTS), (_VARIANCES - 1) // 4  # v = 1/16
-            return float(reach[u * (1 - u) >= 1 / 16, quarter].max()) / max(rows - sample, 1) * (width * step) ** 2
+            return (
+                float(reach[u * (1 - u) >= 1 / 16, quarter].max())
+                / max(rows - sample, 1)
+                * (width * step) ** 2
+            )
         points = _OF_SAMPLE if sample else _OF_POPULATION
         return max(_beyond(side, rows - sample, points) for side in reach) * (width * step) ** 2
 
@@ -280,7 +324,9 @@ class PrivateSizeMoments:
         return float(max(self._sums.max(), -self._sums.min())) if self.totals else 0.0
 
     def _slack(self, weights: Floats, confidence: float) -> Floats:
-        """How much further a combination of discrete draws can reach than a combination of continuous draws."""
+        """How much further a combination of discrete draws can reach than a combination of
+        continuous draws.
+        """
         by_kind = self._law.slack(confidence)[:, None] * np.abs(
             np.array(self.partition.kinds)[:, 2:] @ weights.reshape(-1, weights.shape[-1]).T
         )
@@ -294,10 +340,14 @@ class PrivateSizeMoments:
         """The reach of the noise of Σu − u·N, for each u."""
         partition = self.partition
         table = _mean_reaches(partition.values, partition.kinds, _is_small(partition), confidence)
-        return self._law.factor * table + self._slack(_mean_weights(partition.values, _POINTS), confidence)
+        return self._law.factor * table + self._slack(
+            _mean_weights(partition.values, _POINTS), confidence
+        )
 
     def _variance_reach(self, confidence: float, sample: bool) -> Floats:
-        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v; the variance of a sample may be larger."""
+        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v; the variance of a sample may
+        be larger.
+        """
         reaches = _sample_reaches if sample else _variance_reaches
         table = reaches(self.partition.kinds, _is_small(self.partition), confidence)
         return self._law.factor * table + self._slack(_variance_weights(sample), confidence)
@@ -305,7 +355,9 @@ class PrivateSizeMoments:
     def _share_reach(self, confidence: float) -> SharedReach:
         """The reach of the noise of Σu − u·N, for each u; for small draws by their own law."""
         first = self.totals[0]
-        small = len(self.totals) == 2 and all(total.step == 1 and total.scale == first.scale for total in self.totals)
+        small = len(self.totals) == 2 and all(
+            total.step == 1 and total.scale == first.scale for total in self.totals
+        )
         if small and first.scale <= SMALL_SCALE:
             reach = _small_reaches(self.partition, float(first.scale), confidence)
         else:
@@ -314,7 +366,11 @@ class PrivateSizeMoments:
 
     def _mean_ends(self, low: Floats, high: Floats) -> Ends:
         """Means from shares, in place, half a step wider for the grid's rounding."""
-        width, half, lower = float(self.grid.width), 0.0 if self.grid.exact else 0.5, float(self.grid.lower)
+        width, half, lower = (
+            float(self.grid.width),
+            0.0 if self.grid.exact else 0.5,
+            float(self.grid.lower),
+        )
         for end, rounding in ((low, -half), (high, half)):
             np.multiply(end, width, end)
             np.add(end, rounding, end)
@@ -323,9 +379,14 @@ class PrivateSizeMoments:
             np.multiply(end, float(self.grid.step), end)
         return low, high
 
-    def _variance_ends(self, sums: Floats, low: Floats, high: Floats, reach: Floats, sample: bool) -> Ends:
+    def _variance_ends(
+        self, sums: Floats, low: Floats, high: Floats, reach: Floats, sample: bool
+    ) -> Ends:
         """For each u in its interval, with half the error probability, the v with the other half."""
-        ends = [_variances(sums, block, low, high, reach, sample) for block in blocks(len(low), _VARIANCE_BLOCK)]
+        ends = [
+            _variances(sums, block, low, high, reach, sample)
+            for block in blocks(len(low), _VARIANCE_BLOCK)
+        ]
         lows, highs = (np.concatenate(side) for side in zip(*ends, strict=True))
         width, half = float(self.grid.width * self.grid.step), self.grid.half_step
         if sample:  # √(N/(N−1)) times the std of the population, and times what rounding moves that
@@ -334,8 +395,11 @@ class PrivateSizeMoments:
         return first**2, np.minimum(last**2, width**2 / (2 if sample else 4))
 
 
-def _variances(sums: Floats, block: slice, low: Floats, high: Floats, table: Floats, sample: bool) -> Ends:
-    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of some groups.
+def _variances(
+    sums: Floats, block: slice, low: Floats, high: Floats, table: Floats, sample: bool
+) -> Ends:
+    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of
+    some groups.
 
     For a sample it is Σ(uᵢ−u)² − v·(N−1), with the same noise.
     """
@@ -347,7 +411,10 @@ def _variances(sums: Floats, block: slice, low: Floats, high: Floats, table: Flo
     reach = table[cell] * (1 - part) + table[cell + 1] * part
     size = np.broadcast_to(b0 + b1 + b2 - sample, u.shape)
     ends = edges(
-        numerators.ravel(), size.ravel(), _OF_SAMPLE if sample else _OF_POPULATION, reach.reshape(-1, reach.shape[-1])
+        numerators.ravel(),
+        size.ravel(),
+        _OF_SAMPLE if sample else _OF_POPULATION,
+        reach.reshape(-1, reach.shape[-1]),
     )
     return ends[0].reshape(u.shape).min(axis=1), ends[1].reshape(u.shape).max(axis=1)
 
@@ -358,7 +425,9 @@ def blocks(count: int, size: int) -> list[slice]:
 
 
 def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[Any, ...]:
-    """The columns that a function makes of arrays of all groups, computed for some groups at a time."""
+    """The columns that a function makes of arrays of all groups, computed for some groups at a
+    time.
+    """
     count = arrays[0].shape[-1]
     if count <= _BLOCK:
         return function(*arrays)
@@ -371,9 +440,14 @@ def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[An
     return columns
 
 
-def combination(weights: Sequence[float], columns: Sequence[Floats] | Floats, out: Floats | None = None) -> Floats:
-    """Σ weight·column; a matrix product would start threads, which take longer than a few columns do."""
-    if out is not None and out.size == 1:  # the same additions, without the cost of an array for each
+def combination(
+    weights: Sequence[float], columns: Sequence[Floats] | Floats, out: Floats | None = None
+) -> Floats:
+    """Σ weight·column; a matrix product would start threads, which take longer than a few columns
+    do.
+    """
+    # the same additions, without the cost of an array for each
+    if out is not None and out.size == 1:
         alone = 0.0
         for weight, column in zip(weights, columns, strict=True):
             if weight:
@@ -409,7 +483,9 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
 
 
 def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
-    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst true share."""
+    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst
+    true share.
+    """
     return _mean_error(near.tobytes(), far.tobytes(), level, confidence, rows)
 
 
@@ -417,12 +493,16 @@ def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows:
 def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, rows: int) -> float:
     """The same, kept: columns of the same law share it.
 
-    An estimate z is off by t to either side with half the probability that the noise of Σu − z·N exceeds t·N; no
-    estimate lies beyond 0 and 1. `near` and `far` are reaches at a lower level and at the confidence; between and
-    beyond them the probability is taken to fall exponentially.
+    An estimate z is off by t to either side with half the probability that the noise of Σu − z·N
+    exceeds t·N; no estimate lies beyond 0 and 1. `near` and `far` are reaches at a lower level and
+    at the confidence; between and beyond them the probability is taken to fall exponentially.
     """
     near, far = np.frombuffer(lower), np.frombuffer(upper)
-    every, rate, doubt = np.linspace(0, 1, _ERRORS), math.log((1 - level) / (1 - confidence)), 1 - confidence
+    every, rate, doubt = (
+        np.linspace(0, 1, _ERRORS),
+        math.log((1 - level) / (1 - confidence)),
+        1 - confidence,
+    )
     rises = np.diff(near), np.diff(far)
 
     def chances(true: Floats, error: float) -> Floats:
@@ -446,9 +526,15 @@ def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, row
     if not last:  # only the draw 0 is likely enough to count
         return last
     found, error = np.arange(_ERRORS) % _EVERY == 0, 0.0
-    while True:  # the worst share is sought among a few, and then beside those that are nearly as bad at their error
+    # the worst share is sought among a few, and then beside those that are nearly as bad at their
+    # error
+    while True:
         likely = every[found]
-        error = _root(lambda t, true=likely: math.log(max(float(chances(true, t).max()), 1e-300) / doubt), error, last)  # type: ignore[misc]
+        error = _root(
+            lambda t, true=likely: math.log(max(float(chances(true, t).max()), 1e-300) / doubt),  # type: ignore[misc]
+            error,
+            last,
+        )
         missed = chances(every, error)
         if missed.max() <= missed[found].max() or missed.max() <= doubt:
             return error
@@ -457,9 +543,11 @@ def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, row
 
 
 def _root(height_at: Callable[[float], float], first: float, last: float) -> float:
-    """Where a height falls to 0, at most 1; it is not negative at the first place, and `last` is a guess.
+    """Where a height falls to 0, at most 1; it is not negative at the first place, and `last` is a
+    guess.
 
-    The logarithm of a probability is nearly linear in the error: regula falsi, halved if it is stuck (Illinois).
+    The logarithm of a probability is nearly linear in the error: regula falsi, halved if it is
+    stuck (Illinois).
     """
     side, above, below = 0, height_at(first), height_at(last)
     while below > 0:
@@ -468,7 +556,9 @@ def _root(height_at: Callable[[float], float], first: float, last: float) -> flo
         first, above, last = last, below, min(1.0, 2 * last - first / 2)
         below = height_at(last)
     while last - first > _CLOSE * last:
-        middle = first + (last - first) * (min(max(above / (above - below), 0.01), 0.99) if above > below else 0.5)
+        middle = first + (last - first) * (
+            min(max(above / (above - below), 0.01), 0.99) if above > below else 0.5
+        )
         height = height_at(middle)
         if height <= 0:
             last, below, above, side = middle, height, above / 2 if side == 1 else above, 1
@@ -478,13 +568,18 @@ def _root(height_at: Callable[[float], float], first: float, last: float) -> flo
 
 
 def _beyond(reach: Floats, rows: int, points: Floats) -> float:
-    """The t at which t·N equals the reach at t, which is known at these points; at most the last of them."""
+    """The t at which t·N equals the reach at t, which is known at these points; at most the last of
+    them.
+    """
     over = np.flatnonzero(points * rows >= reach)
     if not over.size:
         return float(points[-1])
     after, before = over[0], over[0] - 1
     rise = (points[after] - points[before]) * rows - (reach[after] - reach[before])
-    return float(points[before] + (reach[before] - points[before] * rows) / rise * (points[after] - points[before]))
+    return float(
+        points[before]
+        + (reach[before] - points[before] * rows) / rise * (points[after] - points[before])
+    )
 
 
 def _is_small(partition: Partition) -> bool:
@@ -506,7 +601,9 @@ def _radii(weights: Floats, kinds: Kinds, confidence: float) -> Floats:
 
 @lru_cache(maxsize=_CACHED)
 def _radius(weights: tuple[float, ...], kinds: Kinds, confidence: float) -> float:
-    """The radius of one combination, which does not depend on ε: the plan, the release and the next ε share it."""
+    """The radius of one combination, which does not depend on ε: the plan, the release and the next
+    ε share it.
+    """
     return _radii(np.array(weights), kinds, confidence).item()
 
 
@@ -523,13 +620,17 @@ def _variance_weights(sample: bool) -> Floats:
 
 
 @lru_cache(maxsize=_CACHED)
-def _mean_reaches(values: tuple[float, ...], kinds: Kinds, small: bool, confidence: float) -> Floats:
+def _mean_reaches(
+    values: tuple[float, ...], kinds: Kinds, small: bool, confidence: float
+) -> Floats:
     weights = _mean_weights(values, _POINTS)
     if small:
         return _radii(weights, kinds, confidence) * _WIDER
     # for more draws a quarter of the points: the reach is convex, so it lies below the chords
     points = np.linspace(0, 1, _POINTS)
-    reaches: Floats = np.interp(points, points[::4], _radii(weights[::4], kinds, confidence)) * _WIDER
+    reaches: Floats = (
+        np.interp(points, points[::4], _radii(weights[::4], kinds, confidence)) * _WIDER
+    )
     return reaches
 
 
@@ -538,7 +639,8 @@ def _variance_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
     weights = _variance_weights(sample=False)
     if small:
         return _radii(weights, kinds, confidence) * _WIDER
-    # a quarter of the points in both directions: between them the reach is nearly linear, and not above the chord
+    # a quarter of the points in both directions: between them the reach is nearly linear, and not
+    # above the chord
     coarse = _radii(weights[::4, ::4], kinds, confidence)
     rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
     finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
@@ -552,14 +654,21 @@ def _sample_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
         large = _radii(weights, kinds, confidence) * _WIDER
     else:
         coarse = _radii(weights[::4], kinds, confidence)
-        large = np.column_stack([np.interp(points, points[::4], column) for column in coarse.T]) * _WIDER**4
+        large = (
+            np.column_stack([np.interp(points, points[::4], column) for column in coarse.T])
+            * _WIDER**4
+        )
     return np.hstack([_variance_reaches(kinds, small, confidence), large])
 
 
 @lru_cache(maxsize=64)
 def _small_reaches(partition: Partition, scale: float, confidence: float) -> Floats:
-    """With draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the nearer point."""
-    weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(partition.units, np.float64)
+    """With draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the
+    nearer point.
+    """
+    weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(
+        partition.units, np.float64
+    )
     largest = math.ceil(scale * (8 - math.log1p(-confidence)))
     moved = np.abs(weights[1] - weights[0]).sum() / 2
     reaches: Floats = discrete_radius(weights, scale, confidence) + largest * moved

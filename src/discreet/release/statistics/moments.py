@@ -1,10 +1,11 @@
 """Sums, means and variances with joint noise: several statistics at the cost of one.
 
-In steps of the grid let a = x − L, R = H − L, q = a(R−a). The table of `calibrate.sensitivity` says what is released
-with which noise: a lone or joint design if the number of rows is public, a centred design if a removed row and an added
-row change the same number, the pair and Bernstein's sums otherwise. If the number of contributing rows is public
-(change-one, each row a unit, no WHERE, no groups, missing values replaced, no text file), a sum moves by R, a mean
-needs no count, and a variance is joint. `grouped` computes statistics from sums with private N.
+In steps of the grid let a = x − L, R = H − L, q = a(R−a). The table of `calibrate.sensitivity` says
+what is released with which noise: a lone or joint design if the number of rows is public, a centred
+design if a removed row and an added row change the same number, the pair and Bernstein's sums
+otherwise. If the number of contributing rows is public (change-one, each row a unit, no WHERE, no
+groups, missing values replaced, no text file), a sum moves by R, a mean needs no count, and a
+variance is joint. `grouped` computes statistics from sums with private N.
 """
 
 from __future__ import annotations
@@ -27,13 +28,33 @@ from discreet.engines.integers import Integers, without_overflow
 from discreet.formats import readable
 from discreet.release.design import Error, Estimate, Line, Secret, on_grid
 from discreet.release.mechanism import NoisyColumn, NoisySum, noisy_columns, public_count
-from discreet.release.statistics.grouped import FINEST_SLACK, Draws, Law, PrivateSizeMoments, is_sample
-from discreet.release.statistics.partition import Partition, bernstein, centred, centred_squares, pair
-from discreet.release.statistics.spread import NoisySumOnly, combined_radius, half_width, radius, rounding
+from discreet.release.statistics.grouped import (
+    FINEST_SLACK,
+    Draws,
+    Law,
+    PrivateSizeMoments,
+    is_sample,
+)
+from discreet.release.statistics.partition import (
+    Partition,
+    bernstein,
+    centred,
+    centred_squares,
+    pair,
+)
+from discreet.release.statistics.spread import (
+    NoisySumOnly,
+    combined_radius,
+    half_width,
+    radius,
+    rounding,
+)
 
 SUM_BITS = 30
 SQUARE_BITS = 22
-"""Bits of the grids: the rounding of a sum is negligible beside any noise; the squares of a block fit in int64."""
+"""Bits of the grids: the rounding of a sum is negligible beside any noise; the squares of a block
+fit in int64.
+"""
 
 Interval = tuple[float, float]
 
@@ -43,7 +64,8 @@ class MomentDesign:
     """Sum, mean, variance and std of one expression, from one joint release."""
 
     wanted: tuple[tuple[str, str], ...]
-    """(name, statistic): rows of `ask.statistics` with a base; a + marks the statistic of a sample."""
+    """(name, statistic): rows of `ask.statistics` with a base; a + marks the statistic of a sample.
+    """
     of: Moment
     weight: int = 1
     most: int = 0
@@ -72,16 +94,20 @@ class MomentDesign:
         return value_grid((self.of.lower, self.of.upper), bits=bits, whole=self.of.whole)
 
     def uncovered(self, terms: UnitLimits) -> Fraction:
-        """How far rounding can move each value, where the interval leaves it out because a sum alone is released.
+        """How far rounding can move each value, where the interval leaves it out because a sum
+        alone is released.
 
-        Then nothing tells how many values it has. Beside a mean, or beside a count that is measured with it, it does.
+        Then nothing tells how many values it has. Beside a mean, or beside a count that is measured
+        with it, it does.
         """
         covered = not self.alone or terms.public or self.most or self.grid.exact
         return Fraction(0) if covered else self.grid.step / 2
 
     def measures(self) -> tuple[Measure, ...]:
         """n, Σa and, if asked for, Σa²."""
-        return (Present(self.value), Total(self.value), Squares(self.value))[: 3 if self.squares else 2]
+        return (Present(self.value), Total(self.value), Squares(self.value))[
+            : 3 if self.squares else 2
+        ]
 
     @cached_property
     def value(self) -> OnGrid:
@@ -94,17 +120,25 @@ class MomentDesign:
         if self.squares:
             sensitivities = terms.variance(grid.width)
         else:
-            sensitivities = [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
+            sensitivities = (
+                [terms.sum(grid.lower, grid.upper)] if self.alone else terms.mean(grid.width)
+            )
         return [scale / epsilon for scale in sensitivities]
 
     def partition(self, terms: UnitLimits) -> Partition:
-        """The partition that gives the number, mean and variance of a private number of rows from the totals."""
+        """The partition that gives the number, mean and variance of a private number of rows from
+        the totals.
+        """
         if self.squares:
             return (centred_squares if terms.same_group else bernstein)(self.grid.width)
         return (centred if terms.same_group else pair)(self.grid.width)
 
-    def lines(self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None) -> list[Line]:
-        """The largest errors from the noise; for a std, on data whose std is a quarter of the range."""
+    def lines(
+        self, terms: UnitLimits, epsilon: Fraction, confidence: Fraction, size: int | None
+    ) -> list[Line]:
+        """The largest errors from the noise; for a std, on data whose std is a quarter of the
+        range.
+        """
         scales = self.scales(terms, epsilon)
         return [
             moment_line(
@@ -113,7 +147,11 @@ class MomentDesign:
                 self.noise(statistic, scales, terms, epsilon),
                 epsilon,
                 partial(
-                    planned_error, self.of, self.grid, statistic, partial(self._reach, terms, scales, float(confidence))
+                    planned_error,
+                    self.of,
+                    self.grid,
+                    statistic,
+                    partial(self._reach, terms, scales, float(confidence)),
                 ),
                 self._sum_noise(terms, scales) if moment(statistic).base == "sum" else (),
                 size,
@@ -124,18 +162,28 @@ class MomentDesign:
     def noise(
         self, statistic: str, scales: list[Fraction], terms: UnitLimits, epsilon: Fraction
     ) -> tuple[Fraction, Fraction]:
-        """The scale and the step of the noise of a statistic: on a count, a sum or a sum of squares.
+        """The scale and the step of the noise of a statistic: on a count, a sum or a sum of
+        squares.
 
-        They are in the units of the data, before a division by the number of rows; `scales` are those of the sums.
+        They are in the units of the data, before a division by the number of rows; `scales` are
+        those of the sums.
         """
-        index, power = {"count": (-1, 0), "variance": (1, 2)}.get(moment(statistic).base or "", (0, 1))
+        index, power = {"count": (-1, 0), "variance": (1, 2)}.get(
+            moment(statistic).base or "", (0, 1)
+        )
         scale, width = scales[index], self.grid.width
-        share = width ** (2 if index == 1 else 1) if terms.public or self.alone else self.partition(terms).units[index]
+        share = (
+            width ** (2 if index == 1 else 1)
+            if terms.public or self.alone
+            else self.partition(terms).units[index]
+        )
         unit = (width * self.grid.step) ** power / share
         return scale * unit, public_step(scale, epsilon, terms.touched) * unit
 
     def _sum_noise(self, terms: UnitLimits, scales: list[Fraction]) -> tuple[Fraction, ...]:
-        """The scales of the draws in a sum: each the scale of a released total times its weight in the sum."""
+        """The scales of the draws in a sum: each the scale of a released total times its weight in
+        the sum.
+        """
         grid = self.grid
         if terms.public or self.alone:
             return (scales[0] * grid.step,)
@@ -143,9 +191,17 @@ class MomentDesign:
         return sum_noise(grid, partition, rows_of(scales, partition.units))
 
     def _reach(
-        self, terms: UnitLimits, scales: list[Fraction], level: float, base: str, deviation: bool, rows: int
+        self,
+        terms: UnitLimits,
+        scales: list[Fraction],
+        level: float,
+        base: str,
+        deviation: bool,
+        rows: int,
     ) -> float:
-        """The error from noise of a sum, mean or variance of so many rows; for a deviation, where the std is R/4."""
+        """The error from noise of a sum, mean or variance of so many rows; for a deviation, where
+        the std is R/4.
+        """
         grid, step, size = self.grid, float(self.grid.step), float(self.grid.width * self.grid.step)
         if len(scales) == 1:
             return half_width(scales[0], Fraction(level)) * step / (rows if base == "mean" else 1)
@@ -157,15 +213,21 @@ class MomentDesign:
             return sums.planned(level, base, deviation, rows)
         first, second = float(scales[0]) * step, float(scales[1]) * step**2
         if base in ("sum", "mean"):
-            return float(combined_radius(np.array([first]), level)) / (rows if base == "mean" else 1)
+            return float(combined_radius(np.array([first]), level)) / (
+                rows if base == "mean" else 1
+            )
         # m(R−m) − Σq/n has the slope R − 2m: R at the bounds, at most √3/2·R if the std is R/4
         slope = size * (0.75**0.5 if deviation else 1)
-        return float(combined_radius(np.array([first * slope, second]), level)) / max(rows - is_sample(base), 1)
+        return float(combined_radius(np.array([first * slope, second]), level)) / max(
+            rows - is_sample(base), 1
+        )
 
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        """The joint release: noisy sums of all groups, with the statistics and intervals at any confidence."""
+        """The joint release: noisy sums of all groups, with the statistics and intervals at any
+        confidence.
+        """
         sums = self.noisy(exact, terms, epsilon)
         return {name: estimate_of(sums, statistic) for name, statistic in self.wanted}
 
@@ -187,7 +249,11 @@ class MomentDesign:
     def totals(self, measured: list[Any], terms: UnitLimits) -> list[Any]:
         """The sums of the design, for every group, from n, Σa and Σa²."""
         width, lower = self.grid.width, self.grid.lower
-        if not terms.same_group and not terms.public and all(isinstance(column, Integers) for column in measured):
+        if (
+            not terms.same_group
+            and not terms.public
+            and all(isinstance(column, Integers) for column in measured)
+        ):
             factors = [width**2, 2 * width, 2] if self.squares else [max(width, abs(lower)), 1]
             arrays = without_overflow([column.array for column in measured], factors)
             return [Integers(column) for column in self._sums(terms, *arrays)]
@@ -210,9 +276,11 @@ class MomentDesign:
 def planned_error(
     of: Moment, grid: ValueGrid, statistic: str, reach: Callable[[str, bool, int], float], rows: int
 ) -> float:
-    """The error of a statistic of so many rows: the error of its base, times the slope in the middle.
+    """The error of a statistic of so many rows: the error of its base, times the slope in the
+    middle.
 
-    `reach` is that of the noise. Rounding to the grid adds at most half a step to each value, to a mean and to a std.
+    `reach` is that of the noise. Rounding to the grid adds at most half a step to each value, to a
+    mean and to a std.
     """
     row, width = moment(statistic), float(of.upper - of.lower)
     deviation = row.base == "variance" and row.shape is not None
@@ -234,7 +302,9 @@ def base_of(statistic: str) -> str:
 
 
 def largest(of: Moment) -> float:
-    """The largest possible size of a statistic that follows from a mean or a variance; infinite for a sum."""
+    """The largest possible size of a statistic that follows from a mean or a variance; infinite for
+    a sum.
+    """
     row, width = moment(of.statistic), float(of.upper - of.lower)
     if row.base == "sum":
         return math.inf
@@ -242,16 +312,23 @@ def largest(of: Moment) -> float:
     return most if row.shape is None else float(row.shape(most))
 
 
-def estimate_of(sums: NoisySumOnly | PublicSizeMoments | PrivateSizeMoments, statistic: str) -> Estimate:
+def estimate_of(
+    sums: NoisySumOnly | PublicSizeMoments | PrivateSizeMoments, statistic: str
+) -> Estimate:
     """A statistic and its intervals: those of its base, transformed."""
     base = base_of(statistic)
     if moment(statistic).shape is None:
         return Estimate(sums.value(base), partial(sums.ends, base))
 
-    return Estimate(_shaped(statistic, sums.value(base)), partial(shaped_ends, statistic, partial(sums.ends, base)))
+    return Estimate(
+        _shaped(statistic, sums.value(base)),
+        partial(shaped_ends, statistic, partial(sums.ends, base)),
+    )
 
 
-def shaped_ends(statistic: str, ends: Callable[[Fraction], tuple[Any, Any]], confidence: Fraction) -> tuple[Any, Any]:
+def shaped_ends(
+    statistic: str, ends: Callable[[Fraction], tuple[Any, Any]], confidence: Fraction
+) -> tuple[Any, Any]:
     """The ends of the base of a statistic, transformed."""
     low, high = ends(confidence)
     return _shaped(statistic, low), _shaped(statistic, high)
@@ -259,7 +336,11 @@ def shaped_ends(statistic: str, ends: Callable[[Fraction], tuple[Any, Any]], con
 
 def _shaped(statistic: str, numbers: Any) -> Any:
     shape: Any = moment(statistic).shape
-    return shape(numbers) if isinstance(numbers, np.ndarray) else [float(shape(number)) for number in numbers]
+    return (
+        shape(numbers)
+        if isinstance(numbers, np.ndarray)
+        else [float(shape(number)) for number in numbers]
+    )
 
 
 def moment_line(
@@ -271,7 +352,8 @@ def moment_line(
     draws: tuple[Fraction, ...] | Callable[[], tuple[Fraction, ...]],
     size: int | None,
 ) -> Line:
-    """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows of a group.
+    """The line of a plan for a statistic with noise of this scale and step; `reach` takes the rows
+    of a group.
 
     A sum is shown without the rounding of its values if their number is not given.
     """
@@ -302,11 +384,20 @@ def rows_of(scales: Sequence[Fraction], units: Sequence[int]) -> list[Fraction]:
     return [each.setdefault(scale, scale) for scale in rows]
 
 
-def sum_noise(grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """The scales of the draws in a sum that follows from a partition; `scales` are those of its totals, in rows."""
+def sum_noise(
+    grid: ValueGrid, partition: Partition, scales: Sequence[Fraction]
+) -> tuple[Fraction, ...]:
+    """The scales of the draws in a sum that follows from a partition; `scales` are those of its
+    totals, in rows.
+    """
     ends = [grid.lower + Fraction(value) * grid.width for value in partition.values]
     of_kinds = [
-        abs(sum((end * Fraction(part) for end, part in zip(ends, kind[2:], strict=True)), Fraction())) * grid.step
+        abs(
+            sum(
+                (end * Fraction(part) for end, part in zip(ends, kind[2:], strict=True)), Fraction()
+            )
+        )
+        * grid.step
         for kind in partition.kinds
     ]
     of_kinds.append(Fraction(0))
@@ -374,7 +465,9 @@ class PublicSizeMoments:
         """The lower and the upper end of the interval of the only group."""
         match statistic:
             case "sum":
-                reach = float((radius(self.total, confidence) + rounding(self.grid, self.n)) * self.grid.step)
+                reach = float(
+                    (radius(self.total, confidence) + rounding(self.grid, self.n)) * self.grid.step
+                )
                 [value] = self.value("sum")
                 low, high = value - reach, value + reach
             case "mean":
@@ -385,10 +478,14 @@ class PublicSizeMoments:
         return [low], [high]
 
     def mean_interval(self, confidence: Fraction) -> Interval:
-        """The exact interval of one discrete Laplace draw, half a step wider for rounding, within the bounds."""
+        """The exact interval of one discrete Laplace draw, half a step wider for rounding, within
+        the bounds.
+        """
         reach = radius(self.total, confidence)
         half = Fraction(0) if self.grid.exact else Fraction(1, 2)
-        low, high = (Fraction(self.total.value + sign * reach, self._rows) + sign * half for sign in (-1, 1))
+        low, high = (
+            Fraction(self.total.value + sign * reach, self._rows) + sign * half for sign in (-1, 1)
+        )
         return self._value(low), self._value(high)
 
     def variance(self) -> float:
@@ -399,10 +496,15 @@ class PublicSizeMoments:
         return float(min(max(estimate, Fraction(0)), Fraction(width**2, 4)) * self.grid.step**2)
 
     def variance_interval(self, confidence: Fraction) -> Interval:
-        """The image of a box with half the error probability for each total. The image is concave in m."""
+        """The image of a box with half the error probability for each total.
+
+        The image is concave in m.
+        """
         width, level, mixed = self.grid.width, (1 + confidence) / 2, self._mixed()
         reach = radius(self.total, level)
-        means = [self._clamped(Fraction(self.total.value + sign * reach, self._rows)) for sign in (-1, 1)]
+        means = [
+            self._clamped(Fraction(self.total.value + sign * reach, self._rows)) for sign in (-1, 1)
+        ]
         peaks = [*means, Fraction(width, 2)] if means[0] < Fraction(width, 2) < means[1] else means
         images = [m * (width - m) for m in peaks]
         reach = radius(mixed, level)
@@ -410,7 +512,9 @@ class PublicSizeMoments:
         high = max(images) - Fraction(mixed.value - reach, self._rows)
         # rounding to the grid moves a std by at most half a step
         size, half = float(width * self.grid.step), self.grid.half_step
-        roots = [math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)]
+        roots = [
+            math.sqrt(min(max(float(end) / width**2, 0.0), 0.25)) * size for end in (low, high)
+        ]
         return max(roots[0] - half, 0.0) ** 2, min(roots[1] + half, size / 2) ** 2
 
     def _mixed(self) -> NoisySum:

@@ -1,14 +1,17 @@
-"""Randomized response: everyone tells the truth with probability e^ε/(1+e^ε), and lies otherwise [War65].
+"""Randomized response: everyone tells the truth with probability e^ε/(1+e^ε), and lies otherwise
+[War65].
 
     estimate of the proportion = (mean − (1−p)) / (2p − 1)          p = e^ε/(1+e^ε), unbiased
     standard deviation         = 1 / (2·√n·sinh(ε/2))               whatever the bits are
 
-Each person's answer is ε-differentially private on its own: nobody must be trusted with the true bits. The cost is an
-error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε (`accuracy.randomized_response`).
+Each person's answer is ε-differentially private on its own: nobody must be trusted with the true
+bits. The cost is an error of √(n/2) times that of DLap(1/ε) added to the true count, for every ε
+(`accuracy.randomized_response`).
 
-The coins are exact (draw.coin). A column of real numbers is refused by its type. Data never raises an error: in a list,
-whose entries have no common type, and in a column of integers, anything but 1 and True counts as 0, including 0.5, NaN
-and missing values. The number of people is public, and who answered is not hidden.
+The coins are exact (draw.coin). A column of real numbers is refused by its type. Data never raises
+an error: in a list, whose entries have no common type, and in a column of integers, anything but 1
+and True counts as 0, including 0.5, NaN and missing values. The number of people is public, and who
+answered is not hidden.
 """
 
 from __future__ import annotations
@@ -56,19 +59,24 @@ class Response:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the estimate, 1/(2·√n·sinh(ε/2)); it does not depend on the data."""
+        """The standard deviation of the estimate, 1/(2·√n·sinh(ε/2)); it does not depend on the
+        data.
+        """
         return lemma.randomized_response(n=self.count, epsilon=self.epsilon)
 
     def accuracy(self, confidence: Number = "0.95") -> float:
         """A bound on the distance from the true proportion, with at least this confidence.
 
-        It is the smaller of Hoeffding's and Bernstein's bounds, so it holds for every n and all bits; it is wider than
-        a normal approximation (by a factor of 1.4 at 95 % and small ε). It does not include sampling error.
+        It is the smaller of Hoeffding's and Bernstein's bounds, so it holds for every n and all
+        bits; it is wider than a normal approximation (by a factor of 1.4 at 95 % and small ε). It
+        does not include sampling error.
         """
         doubt = 1 - exact_confidence(confidence)
 
         def hoeffding() -> arb:
-            return ((2 / ball(doubt)).log() / (2 * self.count)).sqrt() / (ball(self.epsilon) / 2).tanh()
+            return ((2 / ball(doubt)).log() / (2 * self.count)).sqrt() / (
+                ball(self.epsilon) / 2
+            ).tanh()
 
         def bernstein() -> arb:
             # s² = 2·l·(n·p(1−p) + p·s/3) with l = ln(2/doubt): one person is off by at most p
@@ -99,7 +107,8 @@ def randomized_response(bits: ArrayLike | Sequence[object], *, epsilon: Epsilon)
     Parameters
     ----------
     bits : array_like
-        A 0 or 1 for each person. A column of real numbers is refused; other entries of a list count as 0.
+        A 0 or 1 for each person. A column of real numbers is refused; other entries of a list count
+        as 0.
     epsilon : number or text
         The privacy parameter of each person: the smaller, the more bits are flipped.
 
@@ -134,7 +143,8 @@ def _ones(bits: Any) -> NDArray[np.bool_]:
         raise InvalidParameter("bits must have at least one entry, got none")
     if data.typed and not data.whole:
         raise InvalidParameter(
-            "bits must be truth values or whole numbers, 0 or 1, got a column of real numbers; "
-            "write a condition such as x >= 0.5, or take the proportion, whose numbers may lie between 0 and 1"
+            "bits must be truth values or whole numbers, 0 or 1, got a column of real numbers;"
+            " write a condition such as x >= 0.5, or take the proportion, whose numbers may lie"
+            " between 0 and 1"
         )
     return np.asarray(data.values == 1, np.bool_)

@@ -1,12 +1,14 @@
 """Intervals from released values only: how far the noise can have moved them, at a confidence.
 
-Noise is treated as continuous Laplace with the variance of the discrete draw; every bound below adds what the
-discreteness can contribute. For S = Σ wᵢYᵢ of independent unit Laplace variables, |wᵢ| distinct,
+Noise is treated as continuous Laplace with the variance of the discrete draw; every bound below
+adds what the discreteness can contribute. For S = Σ wᵢYᵢ of independent unit Laplace variables,
+|wᵢ| distinct,
 
     P(|S| > t) = Σᵢ e^(−t/|wᵢ|) · Πⱼ≠ᵢ wᵢ²/(wᵢ² − wⱼ²)
 
-and for near ties a weight is enlarged by 10⁻³, which can only widen the interval. Intervals cover the noise and half a
-step of the grid; they do not cover sampling error or clamping. This is post-processing, so floats are allowed.
+and for near ties a weight is enlarged by 10⁻³, which can only widen the interval. Intervals cover
+the noise and half a step of the grid; they do not cover sampling error or clamping. This is
+post-processing, so floats are allowed.
 """
 
 from __future__ import annotations
@@ -29,14 +31,18 @@ from discreet.release.mechanism import NoisyColumn, NoisySum
 _APART = 1.001
 
 _STEPS, _CLOSE = 50, 1e-6
-"""Newton's method ends when a step is smaller than this share: the remaining error is of the order of its square."""
+"""Newton's method ends when a step is smaller than this share: the remaining error is of the order
+of its square.
+"""
 
 _NEAR_STEP = 1e-3
-"""The same from a known start, which one step ends then: the radius is at most 5·10⁻⁷ too large, about what others have
-from their nodes."""
+"""The same from a known start, which one step ends then: the radius is at most 5·10⁻⁷ too large,
+about what others have from their nodes."""
 
 SMALL_SCALE = 2
-"""Up to this scale in steps the discrete law itself is used: a step of slack would widen the interval by a sixth."""
+"""Up to this scale in steps the discrete law itself is used: a step of slack would widen the
+interval by a sixth.
+"""
 
 _FEW = 3
 """Up to so many weights, floats are accurate enough for the closed form of the tail."""
@@ -51,29 +57,36 @@ _DIGITS = 14.0
 """Integrals are truncated, and their nodes spaced, so that the error is e^(−this)."""
 
 _RARELY, _SELDOM = 0.01, 0.25
-"""Below the first confidence the radius is a share of that at the first: integrals that are exact to e^(−14) tell too
-little of a chance of 10⁻⁶. Below the second it is about 1.2 times the confidence and the deviation."""
+"""Below the first confidence the radius is a share of that at the first: integrals that are exact
+to e^(−14) tell too little of a chance of 10⁻⁶. Below the second it is about 1.2 times the
+confidence and the deviation."""
 
 _SMALL, _TERMS = 0.04, 6
-"""Where |w²s²| is at most this, Σ ln(1 − w²s²) is computed by so many terms of its series, exact to a share of 10⁻⁹; of
-the weights of a report most are so small."""
+"""Where |w²s²| is at most this, Σ ln(1 − w²s²) is computed by so many terms of its series, exact to
+a share of 10⁻⁹; of the weights of a report most are so small."""
 
 _HALVINGS = 8
-"""Halvings of the interval in which a tilt is sought: any tilt gives the integral, a good one with few nodes."""
+"""Halvings of the interval in which a tilt is sought: any tilt gives the integral, a good one with
+few nodes.
+"""
 
 _RARE = 2**-10
-"""A draw counts as 0 if it differs from 0 with at most this share of the allowed error probability."""
+"""A draw counts as 0 if it differs from 0 with at most this share of the allowed error probability.
+"""
 
 _ROWS = 64
-"""Rows of weights whose integrals are computed at a time, so that their nodes stay in the caches."""
+"""Rows of weights whose integrals are computed at a time, so that their nodes stay in the caches.
+"""
 
 _LATTICE = 0.65
-"""A combination of discrete draws reaches further than one of continuous draws with the same variances, by this share
-of its largest weight. It is found by a search, not proved: see `slack_of`."""
+"""A combination of discrete draws reaches further than one of continuous draws with the same
+variances, by this share of its largest weight. It is found by a search, not proved: see `slack_of`.
+"""
 
 _FAR = 5.0
-"""From an error probability of e^(−this) on, the discrete draws reach further: their tail falls like e^(−x/t), where t
-is their scale, and that of continuous draws with their variance, whose scale is smaller, falls faster."""
+"""From an error probability of e^(−this) on, the discrete draws reach further: their tail falls
+like e^(−x/t), where t is their scale, and that of continuous draws with their variance, whose scale
+is smaller, falls faster."""
 
 _SMOOTH = 1_000
 """From this scale on, the difference of the two scales is taken from its series."""
@@ -98,10 +111,12 @@ def continuous_scale(noisy: NoisySum | NoisyColumn) -> float:
 
 
 def slack_of(noisy: NoisySum | NoisyColumn, confidence: float) -> float:
-    """How much further than such a variable a noisy total can reach, because it is discrete and rounded to a step.
+    """How much further than such a variable a noisy total can reach, because it is discrete and
+    rounded to a step.
 
-    Found by a search, not proved: for 5,556 random combinations of one to seven draws, with weights of 1 to 40, scales
-    from 0.03 to 20 and error probabilities from ½ to 10⁻¹², the exact law misses at most 0.9954 of what is allowed.
+    Found by a search, not proved: for 5,556 random combinations of one to seven draws, with weights
+    of 1 to 40, scales from 0.03 to 20 and error probabilities from ½ to 10⁻¹², the exact law misses
+    at most 0.9954 of what is allowed.
     """
     scale, miss = float(noisy.scale), 1 - confidence
     lattice = _LATTICE if scale >= 1 else 1.0
@@ -128,7 +143,9 @@ def combined_radius(
 
 
 def radius_of_kinds(weights: Floats, times: Floats, confidence: float) -> Floats:
-    """The same for weights of which each stands for so many: few enough that the least counts as `_LEAST` tells."""
+    """The same for weights of which each stands for so many: few enough that the least counts as
+    `_LEAST` tells.
+    """
     sizes = np.abs(weights)
     used = np.flatnonzero(sizes.reshape(-1, sizes.shape[-1]).any(axis=0))
     sizes, times = sizes[..., used], times[used]
@@ -141,7 +158,8 @@ def radius_of_kinds(weights: Floats, times: Floats, confidence: float) -> Floats
 def _closed_radius(weights: Floats, confidence: float) -> Floats:
     """The radius of up to three weights, by the formula above.
 
-    ln P(|S| > t) falls and is concave in t, so every step of Newton's method ends at or beyond the root.
+    ln P(|S| > t) falls and is concave in t, so every step of Newton's method ends at or beyond the
+    root.
     """
     sizes = _distinct(weights)
     miss = math.log1p(-confidence)
@@ -164,15 +182,17 @@ def _closed_radius(weights: Floats, confidence: float) -> Floats:
 def _tilted_radius(
     weights: Floats, confidence: float, times: Floats, smallest: float, start: Floats | None = None
 ) -> Floats:
-    """The radius of more weights, whose closed form cancels, by the integral along s = c + iθ, by the midpoint rule:
+    """The radius of more weights, whose closed form cancels, by the integral along s = c + iθ, by
+    the midpoint rule:
 
         P(S > t) = (1/π) ∫₀^∞ Re e^(−st) M(s)/s dθ,    M(s) = Π 1/(1 − wᵢ²s²),    0 < c < 1/max w
 
-    At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing cancels. Small weights
-    are enlarged, which can only widen the interval, so that M falls fast.
+    At the c where ln M(c) − ct is least, the integrand is as small as the tail itself: nothing
+    cancels. Small weights are enlarged, which can only widen the interval, so that M falls fast.
 
-    The density of |S| falls, so that P(|S| ≤ λt) ≥ λ·P(|S| ≤ t) for λ ≤ 1: so small confidences follow from a larger.
-    """  # noqa: D400, D415 - a formula follows
+    The density of |S| falls, so that P(|S| ≤ λt) ≥ λ·P(|S| ≤ t) for λ ≤ 1: so small confidences
+    follow from a larger.
+    """  # noqa: D400, D415
     sizes, of_row = distinct_rows(weights.reshape(-1, weights.shape[-1]), times)
     times, begin = np.sort(times), None
     held = max(confidence, _RARELY)
@@ -192,9 +212,11 @@ def _blocks(count: int) -> list[slice]:
 
 
 def distinct_rows(sizes: Floats, times: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """The rows that differ, with weights in the order of their times and sizes, and which of them each row is.
+    """The rows that differ, with weights in the order of their times and sizes, and which of them
+    each row is.
 
-    Halves of a column are often alike: then the combinations for the shares u and 1 − u are the same draws.
+    Halves of a column are often alike: then the combinations for the shares u and 1 − u are the
+    same draws.
     """
     order = np.argsort(times, kind="stable")
     rows, ends = sizes[:, order], np.flatnonzero(np.diff(times[order])) + 1
@@ -202,12 +224,15 @@ def distinct_rows(sizes: Floats, times: Floats) -> tuple[Floats, NDArray[np.intp
         rows[:, block] = np.sort(rows[:, block], axis=1)
     if len(rows) == 1:
         return rows, np.zeros(1, np.intp)
-    alike = np.round(rows / max(float(rows.max()), 1e-300), 12)  # but for the rounding of their sums
+    # but for the rounding of their sums
+    alike = np.round(rows / max(float(rows.max()), 1e-300), 12)
     _, first, of_row = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     return rows[first], of_row.reshape(-1)
 
 
-def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float, start: Floats | None) -> Floats:
+def _some_radii(
+    sizes: Floats, confidence: float, times: Floats, smallest: float, start: Floats | None
+) -> Floats:
     top, squares, aim, reach = _begun(sizes, confidence, times, smallest)
     if start is not None:
         reach = np.where(top > 0, start / np.where(top > 0, top, 1.0), reach)
@@ -217,7 +242,8 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float
         heights = np.exp((tilt * reach)[:, None] - s * reach[:, None])
         along, first = s * s, np.zeros_like(tilt)
         small = squares.max(axis=0) * float(np.abs(along).max()) <= _SMALL
-        exponent, series = np.zeros_like(s), small.any()  # relative to M(c), which may exceed the floats
+        # relative to M(c), which may exceed the floats
+        exponent, series = np.zeros_like(s), small.any()
         if series:
             powers = _powers(squares[:, small], times[small])
             exponent += _series(powers[:, :, None], along)
@@ -235,7 +261,9 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float
                 series = True
         if series:
             heights *= np.exp(exponent)
-        tail, density = ((part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights))
+        tail, density = (
+            (part.real.sum(axis=-1) * width / math.pi) for part in (heights / s, heights)
+        )
         moved = (np.log(tail) + first - tilt * reach - aim) * tail / density
         reach = np.maximum(reach + moved, reach / 3)
         if np.all(np.abs(moved) <= (_CLOSE if start is None else _NEAR_STEP) * reach):
@@ -244,8 +272,12 @@ def _some_radii(sizes: Floats, confidence: float, times: Floats, smallest: float
     return radii
 
 
-def _begun(sizes: Floats, confidence: float, times: Floats, smallest: float) -> tuple[Floats, Floats, float, Floats]:
-    """The largest weights, the squares of all as shares of these, the logarithm of the tail, and a first guess."""
+def _begun(
+    sizes: Floats, confidence: float, times: Floats, smallest: float
+) -> tuple[Floats, Floats, float, Floats]:
+    """The largest weights, the squares of all as shares of these, the logarithm of the tail, and a
+    first guess.
+    """
     top = sizes.max(axis=-1)
     squares = np.maximum(sizes / np.where(top > 0, top, 1.0)[:, None], smallest) ** 2
     squares[top == 0] = 1.0
@@ -262,7 +294,8 @@ def _nodes(squares: Floats, reach: Floats, times: Floats) -> tuple[Floats, Float
 
 
 def work(weights: Floats, confidence: float, times: Floats) -> list[tuple[int, int, int]]:
-    """The integrals that `combined_radius` computes in a step of Newton's method, by block: rows, nodes, and weights.
+    """The integrals that `combined_radius` computes in a step of Newton's method, by block: rows,
+    nodes, and weights.
 
     Of the weights, those count that are not in the series.
     """
@@ -294,14 +327,19 @@ def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
     low, high = np.zeros_like(reach), np.ones_like(reach)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        beyond = (2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])) @ times > reach
+        beyond = (
+            2 * squares * middle[:, None] / (1 - squares * (middle**2)[:, None])
+        ) @ times > reach
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
     return np.clip((low + high) / 2, np.minimum(0.05, 1 / np.sqrt(2 * squares @ times)), 1 - 1e-4)
 
 
 def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
     """The θ beyond which M(c + iθ) is negligible compared with M(c)."""
-    last, first = np.minimum(1, 1 / np.sqrt(squares @ times)), np.log(1 - squares * (tilt**2)[:, None]) @ times
+    last, first = (
+        np.minimum(1, 1 / np.sqrt(squares @ times)),
+        np.log(1 - squares * (tilt**2)[:, None]) @ times,
+    )
     while True:
         height = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
         small = height > _DIGITS + first
@@ -311,14 +349,18 @@ def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
 
 
 def discrete_radius(weights: Floats, scale: float, confidence: float) -> Floats:
-    """For each pair of weights, the smallest t with P(|w₁X₁ + w₂X₂| ≤ t) ≥ confidence, X discrete with a small scale.
+    """For each pair of weights, the smallest t with P(|w₁X₁ + w₂X₂| ≤ t) ≥ confidence, X discrete
+    with a small scale.
 
-    It enumerates all pairs of draws up to a size whose tail has e⁻⁸ of the allowed error probability, counted as error.
+    It enumerates all pairs of draws up to a size whose tail has e⁻⁸ of the allowed error
+    probability, counted as error.
     """
     last = math.ceil(scale * (8 - math.log1p(-confidence)))
     sizes = np.abs(np.arange(-last, last + 1))
     chances = math.tanh(0.5 / scale) * np.exp(-sizes / scale)
-    first, second = (part.ravel() for part in np.meshgrid(np.arange(-last, last + 1), np.arange(-last, last + 1)))
+    first, second = (
+        part.ravel() for part in np.meshgrid(np.arange(-last, last + 1), np.arange(-last, last + 1))
+    )
     sums = np.abs(weights[..., :1] * first + weights[..., 1:] * second)
     order = np.argsort(sums, axis=-1)
     reached = np.cumsum(np.outer(chances, chances).ravel()[order], axis=-1) >= confidence
@@ -357,18 +399,25 @@ class NoisySumOnly:
     def ends(self, _statistic: str, confidence: Fraction) -> tuple[Any, Any]:
         """The exact ends of their intervals, of one discrete Laplace draw each.
 
-        Each value is rounded by at most half a step, which the ends include if it is public how many there can be.
+        Each value is rounded by at most half a step, which the ends include if it is public how
+        many there can be.
         """
         most = max(self.n, self.most)  # releases that were stored before have n alone
         return self._around(radius(self.total[0], confidence) + rounding(self.grid, most))[1:]
 
     def _around(self, reach: int) -> tuple[Any, Any, Any]:
         values, unit = self.total.values, 1 if self.grid.exact else float(self.grid.step)
-        return around([value + self.grid.lower * self.n for value in values] if self.n else values, reach, unit)
+        return around(
+            [value + self.grid.lower * self.n for value in values] if self.n else values,
+            reach,
+            unit,
+        )
 
 
 def around(centres: Sequence[int], reach: int, unit: float) -> tuple[Any, Any, Any]:
-    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays if there are many, lists if few."""
+    """Numbers and the ends of their intervals, (centre ± reach)·unit; arrays if there are many,
+    lists if few.
+    """
     if isinstance(centres, Integers):
         [middle] = without_overflow([centres.array], [1 if reach < 2**60 else 2**61])
         return middle * unit, (middle - reach) * unit, (middle + reach) * unit

@@ -4,13 +4,14 @@
     answer.totals()            everybody
 
 A total is the sum of released cells, so the table and all of its totals add up; it costs nothing.
-The error of a total of k cells is a sum S of k·m independent Laplace draws of scales bᵢ (m of them in each cell), with
+The error of a total of k cells is a sum S of k·m independent Laplace draws of scales bᵢ (m of them
+in each cell), with
 
     P(|S| ≤ x) = (2/π) ∫₀^∞ sin(θx)/θ · Π (1 + bᵢ²θ²)^(−k) dθ
 
-and its interval is the x at which that equals the confidence (`spread`): about √k times as wide as a cell's, not k
-times. It leaves out the rounding of values, as its record says. Means, variances and quantiles of a whole are not sums
-over its parts: ask for them without groups.
+and its interval is the x at which that equals the confidence (`spread`): about √k times as wide as
+a cell's, not k times. It leaves out the rounding of values, as its record says. Means, variances
+and quantiles of a whole are not sums over its parts: ask for them without groups.
 """
 
 from __future__ import annotations
@@ -48,9 +49,13 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
         if name not in {titles.get(group, group) for group in kept_keys}:
             groups = ", ".join(titles.get(group, group) for group in keys) or "none"
             raise InvalidParameter(f"totals must be by group columns ({groups}), got {name!r}")
-    statistics = [item for item in record["statistics"] if item.get("noise") and item["name"] in titles]
+    statistics = [
+        item for item in record["statistics"] if item.get("noise") and item["name"] in titles
+    ]
     if not statistics:
-        raise InvalidParameter("the answer must have counts or sums: only these add up; ask for others without groups")
+        raise InvalidParameter(
+            "the answer must have counts or sums: only these add up; ask for others without groups"
+        )
     many = math.prod(map(len, kept_keys.values()))
     merged = answer.recorded.cells // many
     together = many * len(statistics) if record["simultaneous"] else 1
@@ -70,11 +75,15 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
     outputs = [(name, output) for name, output in query.outputs if isinstance(output, Named)]
     return replace(
         answer,
-        content=Record({**record, "statistics": statistics, "totals_over": over}, kept_keys, numbers).pack(),
+        content=Record(
+            {**record, "statistics": statistics, "totals_over": over}, kept_keys, numbers
+        ).pack(),
         query=replace(
             query,
             groups=tuple(group for group in query.groups if group.name in kept_keys),
-            outputs=tuple((name, output) for name, output in outputs if output.name in {*kept_keys, *numbers}),
+            outputs=tuple(
+                (name, output) for name, output in outputs if output.name in {*kept_keys, *numbers}
+            ),
             having=None,
             order=(),
             limit=None,
@@ -85,22 +94,29 @@ def totals(answer: Answer, by: tuple[str, ...]) -> Answer:
 
 def _half_step(query: Query, name: str) -> Fraction:
     """How far rounding can move each value of a sum: the totals have noise alone."""
-    moments = {one: aggregate for one, aggregate in query.aggregates if isinstance(aggregate, Moment)}
+    moments = {
+        one: aggregate for one, aggregate in query.aggregates if isinstance(aggregate, Moment)
+    }
     if name not in moments:
         return Fraction(0)
     of = subject(moments[name])
-    wanted = tuple((one, moment.statistic) for one, moment in moments.items() if subject(moment) == of)
+    wanted = tuple(
+        (one, moment.statistic) for one, moment in moments.items() if subject(moment) == of
+    )
     grid = MomentDesign(wanted=wanted, of=of).grid
     return Fraction(0) if grid.exact else grid.step / 2
 
 
 def sum_radius(scales: list[float], times: int, confidence: float) -> float:
-    """The x with P(|S| ≤ x) = confidence, for the sum S of `times` independent Laplace draws of each of these scales.
+    """The x with P(|S| ≤ x) = confidence, for the sum S of `times` independent Laplace draws of
+    each of these scales.
 
     >>> round(sum_radius([1.0], 1, 0.95), 4), round(sum_radius([1.0], 10_000, 0.95) / 141.42, 3)
     (2.9957, 1.96)
     """
-    return float(combined_radius(np.array([scales]), confidence, np.full(len(scales), float(times)))[0])
+    return float(
+        combined_radius(np.array([scales]), confidence, np.full(len(scales), float(times)))[0]
+    )
 
 
 def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -> list[Any]:
@@ -110,5 +126,6 @@ def _added(values: Any, keys: Mapping[str, Any], kept_keys: Mapping[str, Any]) -
     places = sorted(range(len(keys)), key=lambda index: list(keys)[index] in kept_keys)
     cells = exact.reshape([len(column) for column in keys.values()]).transpose(places)
     many = math.prod(map(len, kept_keys.values()))
-    added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()  # sequentially, as a reader adds
+    # sequentially, as a reader adds
+    added: list[Any] = np.cumsum(cells.reshape(-1, many), axis=0)[-1].tolist()
     return added

@@ -1,9 +1,9 @@
 """The share of ε of each family and each other design of a question.
 
-With shares p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone at ε) is minimised
-over multiples of 1/64 (finer if there are more than sixteen shares): families and designs exchange steps as long as the
-sum decreases, up to a limit of exchanges. The result depends only on the question, and differences in rounding between
-two machines do not change it.
+With shares p of ε that add up to 1, the sum over all numbers of weight · variance/(variance alone
+at ε) is minimised over multiples of 1/64 (finer if there are more than sixteen shares): families
+and designs exchange steps as long as the sum decreases, up to a limit of exchanges. The result
+depends only on the question, and differences in rounding between two machines do not change it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from discreet.release.statistics.families import Family, JointDesign, cells_of
 from discreet.release.statistics.partition import Partition, centred, centred_squares
 from discreet.release.statistics.spread import Floats
 
-_STEPS, _PARTS = 64, 16  # the number of steps of ε, and of further steps for each further sixteen shares
+# the number of steps of ε, and of further steps for each further sixteen shares
+_STEPS, _PARTS = 64, 16
 
 _STRIDES = (16, 4, 1)
 DESCENTS = 2  # descents are made from so many of the starts, the best
-_EFFORT, _EFFORT_OF_CUBE = 20_000, 16  # exchanges tried from each start, times the shares; five of a cube are usual
+# exchanges tried from each start, times the shares; five of a cube are usual
+_EFFORT, _EFFORT_OF_CUBE = 20_000, 16
 _BETTER = 1 - 1e-6  # a step must reduce the sum by this share
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
-"""The points at which the errors of means and variances are weighted, as shares of the range and of its square."""
+"""The points at which the errors of means and variances are weighted, as shares of the range and of
+its square.
+"""
 
 Attributes: TypeAlias = tuple[int, ...]
 Units: TypeAlias = tuple[int, ...]
@@ -40,12 +44,15 @@ Units: TypeAlias = tuple[int, ...]
 
 @lru_cache(maxsize=512)
 def parted(
-    design: JointDesign | None, terms: UnitLimits, wishes: tuple[float, ...], others: tuple[float, ...]
+    design: JointDesign | None,
+    terms: UnitLimits,
+    wishes: tuple[float, ...],
+    others: tuple[float, ...],
 ) -> tuple[tuple[Family, ...], Fraction, tuple[Fraction, ...]]:
     """The families of the design, its share of ε, and the shares of other designs.
 
-    `wishes` are the weights of the numbers of the design, in the order of its names. Another design has weight w if its
-    error at a share p of ε weighs w/p².
+    `wishes` are the weights of the numbers of the design, in the order of its names. Another design
+    has weight w if its error at a share p of ε weighs w/p².
     """
     slots = candidates(design, terms) if design is not None else ()
     best = _best(design, terms, wishes, others, slots)
@@ -54,7 +61,9 @@ def parted(
 
 
 def candidates(design: JointDesign, terms: UnitLimits) -> tuple[Attributes, ...]:
-    """The families that may be measured: the rows, each attribute, and products of halves of neighbouring columns."""
+    """The families that may be measured: the rows, each attribute, and products of halves of
+    neighbouring columns.
+    """
     rows: list[Attributes] = [()] if any(count.of is None for _, count in design.counts) else []
     halves = [index for index, column in enumerate(design.columns) if not column.squares]
     products = [] if terms.same_group else list(pairwise(halves))
@@ -64,7 +73,9 @@ def candidates(design: JointDesign, terms: UnitLimits) -> tuple[Attributes, ...]
 def _families(slots: tuple[Attributes, ...], units: Units) -> tuple[Family, ...]:
     """The families that have a share."""
     joint = units[: len(slots)]
-    return tuple((slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part)
+    return tuple(
+        (slot, Fraction(part, sum(joint))) for slot, part in zip(slots, joint, strict=True) if part
+    )
 
 
 def _best(
@@ -93,10 +104,11 @@ def _best(
 def _joint_error(
     design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...], slots: tuple[Attributes, ...]
 ) -> Callable[[Units], float]:
-    """The weighted sum of the variances of a joint design, as a function of the shares of its families.
+    """The weighted sum of the variances of a joint design, as a function of the shares of its
+    families.
 
-    Every number is a share of the rows and a difference between the cells of one attribute: `families.fitted` says how
-    near both are known.
+    Every number is a share of the rows and a difference between the cells of one attribute:
+    `families.fitted` says how near both are known.
     """
     of_rows, of_cells = _parts_of_errors(design, terms, wishes)
     if terms.same_group:  # Σu of a column has its own share, and the number of rows what is left
@@ -115,7 +127,8 @@ def _joint_error(
         return centred_error
     cells = [cells_of(design.shape, slot) for slot in slots]
     measured = [
-        (share, [place for place, slot in enumerate(slots) if index in slot]) for index, share in enumerate(of_cells)
+        (share, [place for place, slot in enumerate(slots) if index in slot])
+        for index, share in enumerate(of_cells)
     ]
 
     def error(units: Units) -> float:
@@ -124,14 +137,19 @@ def _joint_error(
         if not whole:
             return infinite
         return of_rows / whole + sum(
-            share / told if (told := sum(known[place] for place in places)) else infinite for share, places in measured
+            share / told if (told := sum(known[place] for place in places)) else infinite
+            for share, places in measured
         )
 
     return error
 
 
-def _parts_of_errors(design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...]) -> tuple[float, list[float]]:
-    """What the variance of the number of rows weighs, and what that of the cells of each attribute does."""
+def _parts_of_errors(
+    design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...]
+) -> tuple[float, list[float]]:
+    """What the variance of the number of rows weighs, and what that of the cells of each attribute
+    does.
+    """
     whole, cells = 0.0, [0.0] * len(design.shape)
     attributes = [design.attribute_of(count) for _, count in design.counts]
     attributes += [index for index, column in enumerate(design.columns) for _ in column.wanted]
@@ -141,7 +159,9 @@ def _parts_of_errors(design: JointDesign, terms: UnitLimits, wishes: tuple[float
         elif terms.same_group:
             column = (centred_squares if design.columns[index].squares else centred)(1)
             mixed = column.mixed(weights)
-            cells[index] += wish * float(np.square(mixed[:, :-1] * column.scales[:-1]).sum(axis=1).mean())
+            cells[index] += wish * float(
+                np.square(mixed[:, :-1] * column.scales[:-1]).sum(axis=1).mean()
+            )
             whole += wish * float(np.square(mixed[:, -1]).mean())
         else:
             several = sum(design.shape[index])
@@ -158,7 +178,9 @@ def effort(shares: int) -> int:
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
-    """Families to start from: each attribute alone, as many products of two as possible, and these with the rows."""
+    """Families to start from: each attribute alone, as many products of two as possible, and these
+    with the rows.
+    """
     singles = [index for index, slot in enumerate(slots) if len(slot) == 1]
     rows = [index for index, slot in enumerate(slots) if not slot]
     yield singles or rows
@@ -185,7 +207,9 @@ def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Uni
 
 
 def _descended(units: Units, error: Callable[[Units], float]) -> Units:
-    """Shares that no exchange between two of them improves, or the best that was found within the limit."""
+    """Shares that no exchange between two of them improves, or the best that was found within the
+    limit.
+    """
     least, tries = error(units), effort(len(units)) // len(units)
     for stride in _STRIDES:
         moved = True
@@ -207,14 +231,23 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
 
 
 def _errors(design: JointDesign, terms: UnitLimits) -> list[Floats]:
-    """The errors of each number as combinations of the cells of its attribute, with mean square 1 if it is alone."""
+    """The errors of each number as combinations of the cells of its attribute, with mean square 1
+    if it is alone.
+    """
     weights: list[Floats] = [np.array([design.counted(count)]) for _, count in design.counts]
     for column in design.columns:
-        lower, upper, lone = float(column.grid.lower), float(column.grid.upper), column.partition(terms)
+        lower, upper, lone = (
+            float(column.grid.lower),
+            float(column.grid.upper),
+            column.partition(terms),
+        )
         for _, statistic in column.wanted:
             base = moment(statistic).base
             if base == "sum":
-                weights.append((lower + np.array(lone.values) * (upper - lower))[None] / max(abs(lower), abs(upper)))
+                weights.append(
+                    (lower + np.array(lone.values) * (upper - lower))[None]
+                    / max(abs(lower), abs(upper))
+                )
                 continue
             u = np.array(_MEANS)[:, None]
             if base == "mean":
@@ -227,4 +260,6 @@ def _errors(design: JointDesign, terms: UnitLimits) -> list[Floats]:
 
 def _variance(weights: Floats, partition: Partition) -> float:
     """The mean of half the variances of combinations of the sums, at ε = 1."""
-    return float(np.square(partition.mixed(weights) * np.array(partition.scales)).sum(axis=-1).mean())
+    return float(
+        np.square(partition.mixed(weights) * np.array(partition.scales)).sum(axis=-1).mean()
+    )

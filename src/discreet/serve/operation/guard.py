@@ -1,4 +1,5 @@
-"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no exception out.
+"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no
+exception out.
 
 Also whether a server can answer (`Readiness`), and how it interrupts its statements (`stop`).
 """
@@ -29,8 +30,9 @@ from discreet.serve.schema import json_bytes
 
 # The page may load only its own files and no inline code; no text becomes markup.
 _POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types; require-trusted-types-for 'script'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src"
+    b" 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; trusted-types;"
+    b" require-trusted-types-for 'script'"
 )
 HEADERS = [  # of every response
     (b"cache-control", b"no-store"),
@@ -62,7 +64,9 @@ class Guarded:
             return
         refusal = _misdirection(scope, self._hosts)
         headers = dict(scope["headers"])
-        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(b"0 ")
+        has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"").strip(
+            b"0 "
+        )
         status, unread = 0, refusal is not None or bool(has_body)
 
         async def hear() -> Message:
@@ -83,16 +87,31 @@ class Guarded:
         METRICS.add("discreet_requests_in_progress")
         try:
             async with AsyncExitStack() as scope["discreet.exit"]:
-                await (self._app if refusal is None else refusal_response(refusal))(scope, hear, answer)
-        except (Exception, asyncio.CancelledError) as error:  # cancelled: the server ends before this request has
+                await (self._app if refusal is None else refusal_response(refusal))(
+                    scope, hear, answer
+                )
+        except (
+            Exception,
+            asyncio.CancelledError,
+        ) as error:  # cancelled: the server ends before this request has
             tell_operator(error, route)
             if not status:
                 await refusal_response(FAILURE)(scope, hear, answer)
         finally:
             METRICS.add("discreet_requests_in_progress", -1)
         METRICS.add("discreet_requests_total", route=route, status=str(status))
-        name, method = scope.get("discreet.name", "-"), scope["method"] if scope["method"] in _METHODS else "-"
-        tell("request", f"{name} {method} {route!r} {status}", name=name, method=method, route=route, status=status)
+        name, method = (
+            scope.get("discreet.name", "-"),
+            (scope["method"] if scope["method"] in _METHODS else "-"),
+        )
+        tell(
+            "request",
+            f"{name} {method} {route!r} {status}",
+            name=name,
+            method=method,
+            route=route,
+            status=status,
+        )
 
     def _route(self, scope: Scope) -> str:
         """The route of a request, without any text of the client; "-" if there is none."""
@@ -103,7 +122,12 @@ class Guarded:
 
 
 def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(json_bytes(refusal.body), refusal.status, headers or _EXTRA.get(refusal.status), "application/json")
+    return Response(
+        json_bytes(refusal.body),
+        refusal.status,
+        headers or _EXTRA.get(refusal.status),
+        "application/json",
+    )
 
 
 def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
@@ -111,24 +135,37 @@ def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
-        return Refusal(400, "A request must have a path and use HTTP/1.1.", "GET /openapi.json lists the paths.")
+        return Refusal(
+            400,
+            "A request must have a path and use HTTP/1.1.",
+            "GET /openapi.json lists the paths.",
+        )
     if len(names) != 1 or host_name(names[0]) not in hosts:
         return Refusal(
             421,
             "The header Host names another server than this one.",
-            "Use the address that the custodian gave you; the custodian allows names with --allowed-host.",
+            "Use the address that the custodian gave you; the custodian allows names with"
+            " --allowed-host.",
         )
     if any(counts[name] > 1 for name in _SINGLE):
         return Refusal(
-            400, "The headers Authorization, Content-Length and Content-Type must not occur twice.", "Send each once."
+            400,
+            "The headers Authorization, Content-Length and Content-Type must not occur twice.",
+            "Send each once.",
         )
     if counts[b"transfer-encoding"]:
-        return Refusal(411, "A body must have a Content-Length.", "Send Content-Length and no Transfer-Encoding.")
+        return Refusal(
+            411,
+            "A body must have a Content-Length.",
+            "Send Content-Length and no Transfer-Encoding.",
+        )
     return None
 
 
 class Check:
-    """One thing that an answer needs; a check that hangs holds a thread of its own, however often anybody asks."""
+    """One thing that an answer needs; a check that hangs holds a thread of its own, however often
+    anybody asks.
+    """
 
     def __init__(self, part: str, study: str, work: Callable[[], Any]) -> None:
         self.part, self.study, self._work = part, study, work
@@ -138,7 +175,9 @@ class Check:
         self._done.set()
 
     def begin(self, *, anew: bool) -> None:
-        """Look again, in a thread, unless somebody does; without `anew`, also unless somebody has just done so."""
+        """Look again, in a thread, unless somebody does; without `anew`, also unless somebody has
+        just done so.
+        """
         with self._lock:
             if (anew or time.monotonic() >= self._until) and self._done.is_set():
                 self._done.clear()
@@ -154,14 +193,18 @@ class Check:
             self.passes = True
         except Exception as error:
             self.passes, self.value = False, None
-            tell_operator(error, f"the {self.part}{f' of study {self.study!r}' if self.study else ''}")
+            tell_operator(
+                error, f"the {self.part}{f' of study {self.study!r}' if self.study else ''}"
+            )
         finally:
             self._until = time.monotonic() + _HOLDS
             self._done.set()
 
 
 class Readiness:
-    """Whether the sources, the ledgers, the tokens and the disk can be used; failures go to the operator's log."""
+    """Whether the sources, the ledgers, the tokens and the disk can be used; failures go to the
+    operator's log.
+    """
 
     def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
         self.checks = [

@@ -1,9 +1,11 @@
-"""The operator's log: one line for each event, as text or as JSON, and nothing that depends on a row.
+"""The operator's log: one line for each event, as text or as JSON, and nothing that depends on a
+row.
 
-A request is logged with its name, method, route and status: the route and not the address, in which a client may have
-put a token or a key. The duration is not logged, since the time of a statement depends on the data. There are no
-tracebacks and no messages of libraries, since a driver may quote a row. A library's record appears as its logger, level
-and kind of error; only uvicorn's messages about the socket are kept, since they say why a server did not start.
+A request is logged with its name, method, route and status: the route and not the address, in which
+a client may have put a token or a key. The duration is not logged, since the time of a statement
+depends on the data. There are no tracebacks and no messages of libraries, since a driver may quote
+a row. A library's record appears as its logger, level and kind of error; only uvicorn's messages
+about the socket are kept, since they say why a server did not start.
 """
 
 from __future__ import annotations
@@ -32,14 +34,24 @@ def tell(event: str, sentence: str, **fields: Any) -> None:
 
 
 def tell_operator(error: BaseException | None, doing: str) -> None:
-    """Write an error to the operator's log: its place and kind, and its message only if the error is ours."""
+    """Write an error to the operator's log: its place and kind, and its message only if the error
+    is ours.
+    """
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
     line = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = str(error) if isinstance(error, DiscreetError) else ""
     code = error.code if isinstance(error, DiscreetError) else _code(error)
-    fields = {"doing": doing, "error": type(error).__name__, "place": line, "words": words, "code": code}
+    fields = {
+        "doing": doing,
+        "error": type(error).__name__,
+        "place": line,
+        "words": words,
+        "code": code,
+    }
     kind = f"{fields['error']}{f' ({code})' if code else ''}"
-    sentence = f"{doing} failed with {kind}{f' at {line}' if line else ''}{f': {words}' if words else ''}"
+    sentence = (
+        f"{doing} failed with {kind}{f' at {line}' if line else ''}{f': {words}' if words else ''}"
+    )
     log.error("%s", sentence, extra={"event": "failure", "fields": fields})
 
 
@@ -82,7 +94,8 @@ def configure_log(stream: Any = None, form: LogFormat = "text") -> None:
     handler.setFormatter(JsonLine() if form == "json" else OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("discreet").setLevel(logging.INFO)
-    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)  # the failed request is logged anyway
+    # the failed request is logged anyway
+    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
     threading.excepthook = lambda lost: tell_operator(lost.exc_value, "a thread")
     sys.unraisablehook = lambda lost: tell_operator(lost.exc_value, "a clean-up")

@@ -1,7 +1,8 @@
 """Metrics of a running server, in the text format of Prometheus (`_HELP` lists them).
 
-Names of people, questions and keys are never labels. The duration of a statement is not measured, since it depends on
-the data. A spend comes before the first row is read, and the length of an answer is public before the release.
+Names of people, questions and keys are never labels. The duration of a statement is not measured,
+since it depends on the data. A spend comes before the first row is read, and the length of an
+answer is public before the release.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from discreet.records import software
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Upper ends of the histogram in seconds: a spend waits for the disk (milliseconds), or for its turn.
+# Upper ends of the histogram in seconds: a spend waits for the disk (milliseconds), or for its
+# turn.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 _HELP = {
@@ -73,7 +75,9 @@ class Metrics:
                 self._sums[operation] += took  # type: ignore[assignment]
 
     def begin(self, routes: Sequence[str]) -> None:
-        """Start all counts at 0: of a count that begins with its first event, no alert would see the increase."""
+        """Start all counts at 0: of a count that begins with its first event, no alert would see
+        the increase.
+        """
         for route in ("-", *routes):
             for status in ("200", "503"):
                 self.add("discreet_requests_total", 0, route=route, status=status)
@@ -84,17 +88,26 @@ class Metrics:
                 self._times.setdefault(operation, [0] * (len(BUCKETS) + 1))
                 self._sums[operation] += 0.0  # type: ignore[assignment]
 
-    def text(self, heads: Mapping[str, Entry], ready: Mapping[tuple[str, str], bool] = _NOTHING) -> str:
-        """All metrics as Prometheus reads them, with the last entry of each ledger that can be read.
+    def text(
+        self, heads: Mapping[str, Entry], ready: Mapping[tuple[str, str], bool] = _NOTHING
+    ) -> str:
+        """All metrics as Prometheus reads them, with the last entry of each ledger that can be
+        read.
 
         `ready` says by part and study what can be used.
         """
         with self._lock:
-            samples = [(name, labels, float(value)) for (name, labels), value in self._counts.items()]
+            samples = [
+                (name, labels, float(value)) for (name, labels), value in self._counts.items()
+            ]
             for operation, buckets in self._times.items():
                 samples += _histogram(operation, buckets, self._sums[operation])
         samples += [
-            ("discreet_ready", (("part", part), *((("study", study),) if study else ())), float(passes))
+            (
+                "discreet_ready",
+                (("part", part), *((("study", study),) if study else ())),
+                float(passes),
+            )
             for (part, study), passes in ready.items()
         ]
         for name, head in heads.items():
@@ -106,12 +119,15 @@ class Metrics:
             members = [sample for sample in samples if sample[0] in names]
             if members:
                 lines += [f"# HELP {family} {words}", f"# TYPE {family} {kind}"]
-                lines += [f"{name}{_labels(labels)} {_number(value)}" for name, labels, value in members]
+                lines += [
+                    f"{name}{_labels(labels)} {_number(value)}" for name, labels, value in members
+                ]
         return "\n".join(lines) + "\n"
 
 
 METRICS = Metrics()  # the metrics of this process
-MONITOR = "discreet.monitor"  # the name of the owner of the metrics key; no person can have this name
+# the name of the owner of the metrics key; no person can have this name
+MONITOR = "discreet.monitor"
 _SHORTEST = 32  # fewest characters of the metrics key
 
 
@@ -125,7 +141,9 @@ def metrics_key(file: Path | None) -> bytes | None:
         return None
     key = file.read_text("utf-8").strip()
     if stat.S_IMODE(file.stat().st_mode) & 0o037:
-        raise InvalidParameter(f"only its owner and group may read the file of the metrics key: chmod 640 {file.name}")
+        raise InvalidParameter(
+            f"only its owner and group may read the file of the metrics key: chmod 640 {file.name}"
+        )
     if len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidParameter(
             f"the metrics key must be one line of {_SHORTEST} or more random characters: "
@@ -156,11 +174,15 @@ def _budget(name: str, head: Entry) -> Iterator[tuple[str, Labels, float]]:
     """Total, spent and left ε of a study, from one entry of the ledger, so that they agree."""
     labels = (("study", name),)
     amounts = {"budget": head.total, "spent": head.spent, "left": head.total - head.spent}
-    yield from ((f"discreet_epsilon_{name}", labels, amount / 10**9) for name, amount in amounts.items())
+    yield from (
+        (f"discreet_epsilon_{name}", labels, amount / 10**9) for name, amount in amounts.items()
+    )
     yield "discreet_ledger_entries", labels, float(head.number)
 
 
-def _histogram(operation: str, buckets: list[float], total: float) -> Iterator[tuple[str, Labels, float]]:
+def _histogram(
+    operation: str, buckets: list[float], total: float
+) -> Iterator[tuple[str, Labels, float]]:
     name, labels, passed = "discreet_ledger_seconds", (("operation", operation),), 0.0
     for end, count in zip([*map(str, BUCKETS), "+Inf"], buckets, strict=True):
         passed += count
@@ -187,7 +209,10 @@ def _labels(labels: Labels) -> str:
     {study="a\"b\n"}
     """
     escaped = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
-    pairs = (f'{name}="{"".join(escaped.get(letter, letter) for letter in value)}"' for name, value in labels)
+    pairs = (
+        f'{name}="{"".join(escaped.get(letter, letter) for letter in value)}"'
+        for name, value in labels
+    )
     return f"{{{','.join(pairs)}}}" if labels else ""
 
 

@@ -1,7 +1,8 @@
 """The figures by name, and their files.
 
     make("slide", epsilon=1, sensitivity=2)     a chart of altair, which a notebook displays
-    save(chart, "slide.svg")                    .png, .svg, .pdf, .html (interactive, no network), .json (the spec)
+    save(chart, "slide.svg")                    .png, .svg, .pdf, .html (interactive, no network),
+                                                .json (the spec)
 
 Everything in a spec is public or released. Altair is imported only when a figure is made.
 """
@@ -47,7 +48,9 @@ def make(name: str, **options: Any) -> theme.Figure:
     parameters = inspect.signature(NAMES[name]).parameters
     for option in options:
         if option not in parameters:
-            raise InvalidParameter(f"figure {name} takes only {', '.join(parameters)}, got {quote(option)}")
+            raise InvalidParameter(
+                f"figure {name} takes only {', '.join(parameters)}, got {quote(option)}"
+            )
     for needed, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and needed not in options:
             raise InvalidParameter(f"figure {name} needs {needed}")
@@ -55,7 +58,9 @@ def make(name: str, **options: Any) -> theme.Figure:
     return NAMES[name](**options)
 
 
-def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING) -> Path:
+def save(
+    chart: theme.Figure, path: str | PathLike[str], *, force: bool = False, kept: Kept = NOTHING
+) -> Path:
     """Write a figure to a new .png, .svg, .pdf, .html or .json file; its path."""
     file = Path(path)
     content: str | bytes
@@ -71,7 +76,9 @@ def save(chart: theme.Figure, path: str | PathLike[str], *, force: bool = False,
         case ".json":
             content = json.dumps(chart.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
         case _:
-            raise InvalidParameter(f"path must end in .png, .svg, .pdf, .html or .json, got {quote(file.name)}")
+            raise InvalidParameter(
+                f"path must end in .png, .svg, .pdf, .html or .json, got {quote(file.name)}"
+            )
     return write(file, content, force=force, kept=kept)
 
 
@@ -83,7 +90,9 @@ def svg(chart: theme.Figure) -> str:
 
 
 def page(chart: theme.Figure) -> str:
-    """The figure as one HTML file without network access: with tooltips, and dark if the reader prefers dark."""
+    """The figure as one HTML file without network access: with tooltips, and dark if the reader
+    prefers dark.
+    """
     # a key such as </script> must stay data
     spec = json.dumps(chart.to_dict(), allow_nan=False).replace("<", "\\u003c")
     code = theme.converter().javascript_bundle()
@@ -93,7 +102,8 @@ def page(chart: theme.Figure) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
         f"body{{margin:0;background:{light}}}#figure{{overflow-x:auto}}"
         f"{theme.repaint()}@media screen and (prefers-color-scheme: dark){{"
-        # an interactive figure has its background as an inline style, which only !important overrides
+        # an interactive figure has its background as an inline style, which only !important
+        # overrides
         f"body,#figure svg{{background:{dark}!important}}}}</style></head>"
         f'<body><div id="figure"></div><script>{code}</script><script>'
         f'vegaEmbed("#figure",{spec},{{renderer:"svg",actions:false}})</script></body></html>'

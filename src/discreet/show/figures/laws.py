@@ -1,12 +1,14 @@
-"""Figures of the course: Laplace densities, two densities shifted by Δ, the loss, and the limit of an attacker.
+"""Figures of the course: Laplace densities, two densities shifted by Δ, the loss, and the limit of
+an attacker.
 
     h(y) = e^(−|y|/λ) / 2λ                       h(y) / h(y−Δ) ≤ e^ε  everywhere, with λ = Δ/ε
 
-`slide` shows the proof: changing one person shifts the curve by at most Δ, and the ratio of the two curves stays
-between e^−ε and e^ε. `loss` shows its logarithm, the privacy loss, and how often the loss exceeds ε if the scale is too
-small. With `law="discrete"` the curves are the probabilities of the noise, on the integers. `attacker` shows the
-consequence: anyone who guesses between two data sets that differ in one person is right with probability at most
-e^ε / (1 + e^ε), whatever they know and compute. Measured rates may be drawn over it.
+`slide` shows the proof: changing one person shifts the curve by at most Δ, and the ratio of the two
+curves stays between e^−ε and e^ε. `loss` shows its logarithm, the privacy loss, and how often the
+loss exceeds ε if the scale is too small. With `law="discrete"` the curves are the probabilities of
+the noise, on the integers. `attacker` shows the consequence: anyone who guesses between two data
+sets that differ in one person is right with probability at most e^ε / (1 + e^ε), whatever they know
+and compute. Measured rates may be drawn over it.
 """
 
 from __future__ import annotations
@@ -25,12 +27,17 @@ from discreet.show.figures.theme import alt
 _POINTS = 160  # points on either side of a peak: enough for a curve to look smooth
 _BENDS = 40  # points of a tail, which is nearly straight
 _LARGEST_LOSS = 100  # e^100 is the largest ratio on an axis
-_ROOM = Fraction(7, 5)  # of an axis of losses for each unit of the largest: room for words beyond the limits
-_MOST_INTEGERS = 400  # most dots of a discrete law: more would run together, and the continuous law looks the same
+# of an axis of losses for each unit of the largest: room for words beyond the limits
+_ROOM = Fraction(7, 5)
+# most dots of a discrete law: more would run together, and the continuous law looks the same
+_MOST_INTEGERS = 400
 
 
 def densities(
-    *, scales: Iterable[Number] = (1, 2, 4, 7), law: object = "continuous", width: object = theme.WIDTH
+    *,
+    scales: Iterable[Number] = (1, 2, 4, 7),
+    law: object = "continuous",
+    width: object = theme.WIDTH,
 ) -> theme.Figure:
     """The densities of Lap(λ) for up to five scales λ."""
     wide, discrete = theme.pixels(width), _is_discrete(law)
@@ -38,7 +45,9 @@ def densities(
         scales = [part.strip() for part in scales.split(",")]
     laws = [Laplace(scale) for scale in (scales if isinstance(scales, Iterable) else [scales])]
     if not 1 <= len(laws) <= len(theme.SERIES):
-        raise InvalidParameter(f"scales must be one to {len(theme.SERIES)} numbers, got {len(laws)}")
+        raise InvalidParameter(
+            f"scales must be one to {len(theme.SERIES)} numbers, got {len(laws)}"
+        )
     names = [f"λ = {float(one.scale):.4g}" for one in laws]
     reach = Fraction(11, 5) * max(one.scale for one in laws)
     values = [
@@ -53,21 +62,37 @@ def densities(
     mark: Literal["shape", "strokeDash"] = "shape" if discrete else "strokeDash"
     paint = theme.series("scale", names, mark, legend=alt.Legend(title=None))
     if not discrete:
-        formula = "h(y) = e^(−|y|/λ) / 2λ: the mean absolute error is λ, the standard deviation √2·λ"
+        formula = (
+            "h(y) = e^(−|y|/λ) / 2λ: the mean absolute error is λ, the standard deviation √2·λ"
+        )
         chart = base.mark_line().encode(**paint)
-        return theme.framed(chart, "The Laplace distribution Lap(λ)", formula, width=wide, height=280)
+        return theme.framed(
+            chart, "The Laplace distribution Lap(λ)", formula, width=wide, height=280
+        )
     formula = "P(k) = (1−q)/(1+q)·q^|k| with q = e^(−1/λ), for whole numbers k"
     chart = _dotted(base, paint, 30)
-    return theme.framed(chart, "The discrete Laplace distribution DLap(λ)", formula, width=wide, height=280)
+    return theme.framed(
+        chart, "The discrete Laplace distribution DLap(λ)", formula, width=wide, height=280
+    )
 
 
 def slide(
-    *, epsilon: object = 1, sensitivity: object = 1, law: object = "continuous", width: object = theme.WIDTH
+    *,
+    epsilon: object = 1,
+    sensitivity: object = 1,
+    law: object = "continuous",
+    width: object = theme.WIDTH,
 ) -> theme.Figure:
     """Two densities centred Δ apart, and their ratio between e^−ε and e^ε."""
-    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), theme.pixels(width)
+    budget, delta, wide = (
+        exact_epsilon(epsilon),
+        exact("sensitivity", sensitivity),
+        theme.pixels(width),
+    )
     if budget > _LARGEST_LOSS:
-        raise InvalidParameter(f"epsilon must be at most {_LARGEST_LOSS} to draw the ratio, got {quote(epsilon)}")
+        raise InvalidParameter(
+            f"epsilon must be at most {_LARGEST_LOSS} to draw the ratio, got {quote(epsilon)}"
+        )
     discrete = _is_discrete(law)
     values = list((_discrete if discrete else _continuous)(delta / budget, delta))
     shift = f"{float(delta):.4g}"
@@ -76,10 +101,15 @@ def slide(
         _ratio(values, budget, discrete).properties(width=wide, height=130),
         spacing=16,
     )
-    subtitle = f"changing one person shifts the {'probabilities' if discrete else 'density'} by at most Δ = {shift}"
+    subtitle = (
+        f"changing one person shifts the {'probabilities' if discrete else 'density'} by at most Δ"
+        f" = {shift}"
+    )
     name = "DLap" if discrete else "Lap"
     noise = f"noise {name}(Δ/ε) = {name}({float(delta / budget):.4g})"
-    return theme.framed(chart, f"Two neighbouring data sets at ε = {float(budget):.4g}", subtitle, noise, width=wide)
+    return theme.framed(
+        chart, f"Two neighbouring data sets at ε = {float(budget):.4g}", subtitle, noise, width=wide
+    )
 
 
 def loss(
@@ -90,8 +120,14 @@ def loss(
     law: object = "continuous",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The ratio and the privacy loss of each output, and how often the loss exceeds ε at a wrong scale."""
-    budget, delta, wide = exact_epsilon(epsilon), exact("sensitivity", sensitivity), theme.pixels(width)
+    """The ratio and the privacy loss of each output, and how often the loss exceeds ε at a wrong
+    scale.
+    """
+    budget, delta, wide = (
+        exact_epsilon(epsilon),
+        exact("sensitivity", sensitivity),
+        theme.pixels(width),
+    )
     discrete, right = _is_discrete(law), delta / budget
     given = right / 2 if scale is None else exact("scale", scale)
     if max(budget, delta / given) > _LARGEST_LOSS:
@@ -118,7 +154,9 @@ def loss(
     ]
     beyond = _beyond(delta, given, budget, discrete)
     paints = [theme.BLUE[0], theme.VERMILION[0]][: len(scales)]
-    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", columns=2 if wide > 400 else 1)
+    legend = alt.Legend(
+        title=None, orient="bottom", symbolType="stroke", columns=2 if wide > 400 else 1
+    )
     paint = theme.series("scale", list(scales), "strokeDash", legend=legend, paints=paints)
     ends = float(_ROOM * most)
     chart = alt.vconcat(
@@ -129,18 +167,28 @@ def loss(
     )
     percent = f"{100 * beyond:.3g} %"
     told = (
-        f"with noise {name}({float(given):.4g}) the loss exceeds ε = {float(budget):.4g} with probability {percent}"
+        f"with noise {name}({float(given):.4g}) the loss exceeds ε = {float(budget):.4g} with"
+        f" probability {percent}"
         if beyond
         else f"with noise {name}({float(given):.4g}) the loss never exceeds ε = {float(budget):.4g}"
     )
-    formula = "loss = ln(ratio) = (|y−Δ| − |y|)/λ; the exact numbers of the two data sets are 0 and Δ"
-    return theme.framed(chart, f"The privacy loss at Δ = {float(delta):.4g}", told, formula, width=wide)
+    formula = (
+        "loss = ln(ratio) = (|y−Δ| − |y|)/λ; the exact numbers of the two data sets are 0 and Δ"
+    )
+    return theme.framed(
+        chart, f"The privacy loss at Δ = {float(delta):.4g}", told, formula, width=wide
+    )
 
 
 def attacker(
-    *, measured: Iterable[tuple[object, object]] = (), largest: object = 6, width: object = theme.WIDTH
+    *,
+    measured: Iterable[tuple[object, object]] = (),
+    largest: object = 6,
+    width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The limits of an attacker's success as functions of ε, with measured pairs (ε, rate) over them."""
+    """The limits of an attacker's success as functions of ε, with measured pairs (ε, rate) over
+    them.
+    """
     wide, rates = theme.pixels(width), [_rate_point(pair) for pair in measured]
     end = max([float(exact("largest", largest)), *(point["epsilon"] for point in rates)])
     if end > 350:
@@ -157,15 +205,26 @@ def attacker(
     x = alt.X("epsilon:Q", title="ε", scale=alt.Scale(domain=[0, end], nice=False))
     percent, span = alt.Axis(format="%"), alt.Scale(domain=[0.45, 1.05], nice=False)
     y = alt.Y("rate:Q", title="right guesses, at most", axis=percent, scale=span)
-    paint = theme.series("limit", list(curves), "strokeDash", legend=alt.Legend(title=None, orient="bottom", columns=1))
+    paint = theme.series(
+        "limit",
+        list(curves),
+        "strokeDash",
+        legend=alt.Legend(title=None, orient="bottom", columns=1),
+    )
     limit = theme.chart(limits).mark_line().encode(x=x, y=y, **paint)
     marks = [
         {"rate": 1, "name": "without noise: 100 %", "up": True},
         {"rate": 0.5, "name": "coin flip: 50 %", "up": False},
     ]
     lines = theme.chart(marks).encode(y=y)
-    above = lines.transform_filter("datum.up").mark_text(align="left", x=6, dy=-8).encode(text="name:N")
-    below = lines.transform_filter("!datum.up").mark_text(align="right", x="width", dx=-6, dy=10).encode(text="name:N")
+    above = (
+        lines.transform_filter("datum.up").mark_text(align="left", x=6, dy=-8).encode(text="name:N")
+    )
+    below = (
+        lines.transform_filter("!datum.up")
+        .mark_text(align="right", x="width", dx=-6, dy=10)
+        .encode(text="name:N")
+    )
     parts = [theme.dashed(lines), above, below, limit]
     if rates:
         points = theme.dots(theme.chart(rates), 70, color=theme.TEXT[0])
@@ -194,7 +253,9 @@ def _heights(law: Laplace, reach: Fraction) -> Iterable[tuple[float, float]]:
 def _chances(scale: Fraction, reach: Fraction) -> Iterable[tuple[float, float]]:
     law, far = DiscreteLaplace(scale), math.ceil(reach)
     if 2 * far > _MOST_INTEGERS:
-        raise InvalidParameter("scales must be at most 90 for the discrete law; use law='continuous'")
+        raise InvalidParameter(
+            "scales must be at most 90 for the discrete law; use law='continuous'"
+        )
     return ((k, law.pmf(k)) for k in range(-far, far + 1))
 
 
@@ -207,14 +268,19 @@ def _outputs(delta: Fraction, reach: Fraction, discrete: bool) -> Iterable[Fract
     _refuse_broken(delta)
     far = math.ceil(max(reach, delta))
     if 2 * far > _MOST_INTEGERS:
-        raise InvalidParameter("scales must be at most 90 for the discrete law; use law='continuous'")
+        raise InvalidParameter(
+            "scales must be at most 90 for the discrete law; use law='continuous'"
+        )
     return map(Fraction, range(math.floor(delta / 2) - far, math.ceil(delta / 2) + far + 1))
 
 
-def _beyond(delta: Fraction, scale: Fraction, loss: Fraction, discrete: bool, *, or_at: bool = False) -> float:
+def _beyond(
+    delta: Fraction, scale: Fraction, loss: Fraction, discrete: bool, *, or_at: bool = False
+) -> float:
     """P(L > loss) or P(L ≥ loss) of the loss L, for 0 ≤ loss.
 
-    Δ/λ is the largest loss, of all y ≤ 0. Below it the loss is (Δ − 2y)/λ, so that L > loss means y < (Δ − loss·λ)/2.
+    Δ/λ is the largest loss, of all y ≤ 0. Below it the loss is (Δ − 2y)/λ, so that L > loss means y
+    < (Δ − loss·λ)/2.
     """
     end = (delta - loss * scale) / 2
     if end < 0 or (end == 0 and not or_at):
@@ -224,10 +290,14 @@ def _beyond(delta: Fraction, scale: Fraction, loss: Fraction, discrete: bool, *,
     return float(DiscreteLaplace(scale).cdf(math.floor(end) if or_at else math.ceil(end) - 1))
 
 
-def _tails(delta: Fraction, scale: Fraction, end: Fraction, discrete: bool) -> Iterator[tuple[float, float]]:
+def _tails(
+    delta: Fraction, scale: Fraction, end: Fraction, discrete: bool
+) -> Iterator[tuple[float, float]]:
     """The points (t, P(L > t)) of a line for 0 ≤ t ≤ end, with both ends of each step."""
     most = delta / scale
-    steps = {(delta - 2 * y) / scale for y in range(math.floor(delta / 2) + 1)} if discrete else {most}
+    steps = (
+        {(delta - 2 * y) / scale for y in range(math.floor(delta / 2) + 1)} if discrete else {most}
+    )
     smooth = set() if discrete else {most * step / _BENDS for step in range(_BENDS)}
     for at in sorted({Fraction(0), *smooth, *steps}):
         if at in steps:
@@ -249,14 +319,22 @@ def _losses(
     shown = math.exp if ratio else float
     names = ("e^ε", "e^−ε") if ratio else ("ε", "−ε")
     limits = [
-        {"limit": shown(at), "name": f"{name} = {shown(at):.4g}".replace("= -", "= −"), "up": at > 0}
+        {
+            "limit": shown(at),
+            "name": f"{name} = {shown(at):.4g}".replace("= -", "= −"),
+            "up": at > 0,
+        }
         for at, name in zip((limit, -limit), names, strict=True)
     ]
-    span = alt.Scale(type="log" if ratio else "linear", domain=[shown(-end), shown(end)], nice=False)
+    span = alt.Scale(
+        type="log" if ratio else "linear", domain=[shown(-end), shown(end)], nice=False
+    )
     axis = alt.Axis(values=[shown(-limit), shown(0), shown(limit)], format=".3~g", grid=False)
     title = "ratio (logarithmic)" if ratio else "privacy loss"
     curve = theme.chart(values).encode(
-        x=alt.X("output:Q", title=None if ratio else "released number y", scale=alt.Scale(nice=False)),
+        x=alt.X(
+            "output:Q", title=None if ratio else "released number y", scale=alt.Scale(nice=False)
+        ),
         y=alt.Y(f"{field}:Q", title=title, scale=span, axis=axis),
     )
     lines = theme.chart(limits).encode(y=alt.Y("limit:Q", scale=span))
@@ -279,10 +357,16 @@ def _tail_panel(
     line = theme.chart(tails).mark_line().encode(x=across, y=upward, **paint)
     edge = theme.dashed(theme.chart([{"from": limit}])).encode(x="from:Q")
     place = {"from": limit, "tail": 0.93, "name": f"ε = {limit:.4g}"}
-    mark = theme.chart([place]).mark_text(align="right", dx=-5).encode(x="from:Q", y="tail:Q", text="name:N")
+    mark = (
+        theme.chart([place])
+        .mark_text(align="right", dx=-5)
+        .encode(x="from:Q", y="tail:Q", text="name:N")
+    )
     parts = [zone.encode(x=alt.X("from:Q", title="t"), x2="to:Q"), edge, line, mark]
     if beyond:
-        told = theme.chart([{"loss": limit, "tail": beyond, "name": f"{100 * beyond:.3g} % beyond ε"}])
+        told = theme.chart(
+            [{"loss": limit, "tail": beyond, "name": f"{100 * beyond:.3g} % beyond ε"}]
+        )
         parts.append(theme.dots(told, 60, color=theme.TEXT[0]).encode(x="loss:Q", y="tail:Q"))
         words = told.mark_text(align="left", dx=8, dy=-10, color=theme.TEXT[0])
         parts.append(words.encode(x="loss:Q", y="tail:Q", text="name:N"))
@@ -295,7 +379,11 @@ def _continuous(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
     inner = max(2, min(_POINTS, math.ceil(_POINTS * shift / reach)))
     between = [shift * step / inner for step in range(inner + 1)]
     outside = [reach * step / _POINTS for step in range(1, _POINTS + 1)]
-    points = [*(-point for point in reversed(outside)), *between, *(shift + point for point in outside)]
+    points = [
+        *(-point for point in reversed(outside)),
+        *between,
+        *(shift + point for point in outside),
+    ]
     return (_pair(point, law.pdf(point), law.pdf(point - shift), shift, scale) for point in points)
 
 
@@ -304,18 +392,28 @@ def _discrete(scale: Fraction, delta: Fraction) -> Iterable[dict[str, Any]]:
     _refuse_broken(delta)
     law, shift, reach = DiscreteLaplace(scale), int(delta), max(3, math.ceil(4 * scale))
     if 2 * reach + shift > _MOST_INTEGERS:
-        raise InvalidParameter("sensitivity/epsilon must be at most 49 for the discrete law; use law='continuous'")
+        raise InvalidParameter(
+            "sensitivity/epsilon must be at most 49 for the discrete law; use law='continuous'"
+        )
     integers = range(-reach, shift + reach + 1)
-    return (_pair(number, law.pmf(number), law.pmf(number - shift), shift, scale) for number in integers)
+    return (
+        _pair(number, law.pmf(number), law.pmf(number - shift), shift, scale) for number in integers
+    )
 
 
 def _refuse_broken(delta: Fraction) -> None:
     if delta.denominator != 1:
-        raise InvalidParameter(f"sensitivity must be a whole number for the discrete law, got {delta}")
+        raise InvalidParameter(
+            f"sensitivity must be a whole number for the discrete law, got {delta}"
+        )
 
 
-def _pair(output: float, first: float, second: float, shift: float, scale: Fraction) -> dict[str, Any]:
-    """An output: its probability from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which cannot overflow."""
+def _pair(
+    output: float, first: float, second: float, shift: float, scale: Fraction
+) -> dict[str, Any]:
+    """An output: its probability from either data set, and their ratio e^((|y−Δ|−|y|)/λ), which
+    cannot overflow.
+    """
     ratio = math.exp((abs(output - shift) - abs(output)) / float(scale))
     return {"output": output, "first": first, "second": second, "ratio": ratio}
 
@@ -346,7 +444,10 @@ def _dotted(base: theme.Figure, paint: dict[str, Any], size: int) -> theme.Figur
 
 def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> theme.Figure:
     top = math.exp(float(epsilon))
-    limits = [{"limit": top, "name": f"e^ε = {top:.4g}"}, {"limit": 1 / top, "name": f"e^−ε = {1 / top:.4g}"}]
+    limits = [
+        {"limit": top, "name": f"e^ε = {top:.4g}"},
+        {"limit": 1 / top, "name": f"e^−ε = {1 / top:.4g}"},
+    ]
     scale = alt.Scale(type="log", domain=[top**-1.5, top**1.5], nice=False)
     axis = alt.Axis(values=[1 / top, 1, top], format=".3~g", grid=False)
     curve = theme.chart(values).encode(
@@ -355,7 +456,9 @@ def _ratio(values: list[dict[str, Any]], epsilon: Fraction, discrete: bool) -> t
     )
     line = curve.mark_line(color=theme.GREEN[0], strokeWidth=1 if discrete else 2)
     lines = theme.chart(limits).encode(y=alt.Y("limit:Q"))
-    above = lines.transform_filter("datum.limit >= 1").mark_text(align="right", x="width", dx=-4, dy=-8)
+    above = lines.transform_filter("datum.limit >= 1").mark_text(
+        align="right", x="width", dx=-4, dy=-8
+    )
     below = lines.transform_filter("datum.limit < 1").mark_text(align="left", x=4, dy=10)
     points = [theme.dots(curve, 30, color=theme.GREEN[0])] if discrete else []
     texts = [above.encode(text="name:N"), below.encode(text="name:N")]

@@ -1,13 +1,15 @@
-"""A panel for one column of released numbers, by the kind of its keys. Every number has its interval.
+"""A panel for one column of released numbers, by the kind of its keys. Every number has its
+interval.
 
     lonely     no keys: a dot on a line
     listed     named keys: a bar or a dot each, with a label
-    crowded    more named keys than labels fit: all in the order of their numbers, and the first with labels
+    crowded    more named keys than labels fit: all in the order of their numbers, and the first
+               with labels
     binned     bins: columns side by side
     ordered    numbers or dates: a line in its band
 
-An unbounded interval is a dashed line across the panel, and a missing number is marked as missing. A second key is a
-colour, or has a panel for each value.
+An unbounded interval is a dashed line across the panel, and a missing number is marked as missing.
+A second key is a colour, or has a panel for each value.
 """
 
 from __future__ import annotations
@@ -35,12 +37,21 @@ def lonely(column: Numbers, width: int) -> theme.Figure:
 
 
 def listed(
-    column: Numbers, keys: Keys, series: Keys | None, width: int, *, labels: bool = True, row: int = 22
+    column: Numbers,
+    keys: Keys,
+    series: Keys | None,
+    width: int,
+    *,
+    labels: bool = True,
+    row: int = 22,
 ) -> theme.Figure:
     """A row for each key: bars from zero for counts and sums, otherwise dots."""
-    axis = alt.Axis(labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None)
+    axis = alt.Axis(
+        labels=labels, ticks=False, domain=False, grid=False, title=keys.name if labels else None
+    )
     count = 1 if series is None else len(series.different)
-    scale = alt.Scale(domain=keys.different, padding=0.1 if count == 1 else 0.35)  # rows without a number included
+    # rows without a number included
+    scale = alt.Scale(domain=keys.different, padding=0.1 if count == 1 else 0.35)
     position = {"y": alt.Y("key:N", sort=None, axis=axis, scale=scale)}
     if count > 1 and series is not None:
         position["yOffset"] = alt.YOffset("series:N", sort=[str(name) for name in series.different])
@@ -50,26 +61,45 @@ def listed(
     bars = None
     if column.from_zero and series is None:
         bars = base.mark_bar(opacity=0.45, height={"band": 0.62}).encode(x=x, y=position["y"])
-    return _dotted(base, "x", x, position, _painted(series), tooltip=_tooltips(keys, series), under=bars)
+    return _dotted(
+        base, "x", x, position, _painted(series), tooltip=_tooltips(keys, series), under=bars
+    )
 
 
 def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> theme.Figure:
     """All rows as a band in the order of their numbers, and the chosen rows with labels."""
     ranked = enumerate(column.ranked(), 1)
-    values = [{"rank": rank, "key": str(keys.labels[row]), **column.fields(row)} for rank, row in ranked]
+    values = [
+        {"rank": rank, "key": str(keys.labels[row]), **column.fields(row)} for rank, row in ranked
+    ]
     base = theme.chart(values).properties(width=width, height=120)
-    title, scale = f"{len(keys.labels):,} rows, largest first", alt.Scale(domain=[1, max(2, len(values))], nice=False)
+    title, scale = (
+        f"{len(keys.labels):,} rows, largest first",
+        alt.Scale(domain=[1, max(2, len(values))], nice=False),
+    )
     x = alt.X("rank:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
-    band = base.transform_filter(_FINITE).mark_area(opacity=0.3).encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    band = (
+        base.transform_filter(_FINITE)
+        .mark_area(opacity=0.3)
+        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    )
     dots = theme.dots(base, 8).encode(x=x, y=_upward(column), tooltip=_tooltips(keys))
     names = replace(keys.only(chosen), kind="text")
-    return alt.vconcat(alt.layer(band, dots), listed(column.only(chosen), names, None, width, row=16))
+    return alt.vconcat(
+        alt.layer(band, dots), listed(column.only(chosen), names, None, width, row=16)
+    )
 
 
 def binned(column: Numbers, keys: Keys, series: Keys | None, width: int) -> theme.Figure:
     crowd = len(keys.different) * max(map(len, map(str, keys.different)), default=0) * 7 > width
-    axis = alt.Axis(labelAngle=-45 if crowd else 0, labelOverlap=len(keys.different) > MOST_LABELS, grid=False)
-    x = {"x": alt.X("key:N", sort=None, scale=alt.Scale(domain=keys.different), title=keys.name, axis=axis)}
+    axis = alt.Axis(
+        labelAngle=-45 if crowd else 0, labelOverlap=len(keys.different) > MOST_LABELS, grid=False
+    )
+    x = {
+        "x": alt.X(
+            "key:N", sort=None, scale=alt.Scale(domain=keys.different), title=keys.name, axis=axis
+        )
+    }
     if series is not None:
         x["xOffset"] = alt.XOffset("series:N", sort=series.different)
     base = _base(column, keys, series).properties(width=width, height=240)
@@ -83,7 +113,11 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
     """A line in its band; with few points, each has its own interval."""
     base = _base(column, keys, series).properties(width=width, height=240)
     if keys.kind == "date":
-        kind, scale, axis = "T", alt.Scale(type="utc"), alt.Axis(format=theme.CLOCK, labelOverlap=True)
+        kind, scale, axis = (
+            "T",
+            alt.Scale(type="utc"),
+            alt.Axis(format=theme.CLOCK, labelOverlap=True),
+        )
     else:
         whole = all(isinstance(label, int) for label in keys.labels)
         axis = alt.Axis(format="d", tickMinStep=1) if whole else alt.Axis()
@@ -154,4 +188,7 @@ def _tooltips(keys: Keys | None = None, series: Keys | None = None) -> list[Any]
         names.append(alt.Tooltip(f"key:{kind}", title=keys.name))
     if series is not None:
         names.append(alt.Tooltip("series:N", title=series.name))
-    return [*names, *(alt.Tooltip(f"{field}:Q", title=title, format=",.10~g") for field, title in _NUMBERS)]
+    return [
+        *names,
+        *(alt.Tooltip(f"{field}:Q", title=title, format=",.10~g") for field, title in _NUMBERS),
+    ]

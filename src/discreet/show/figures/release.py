@@ -1,8 +1,9 @@
 """The figure of a release: of the table of an answer, or of a release from arrays.
 
-The form depends on the keys (`panels`): named keys are listed, bins stand side by side, numbers and dates make a line.
-With two group columns, one is the axis; the other is a colour if it has at most five keys, or a panel for each of up
-to twelve keys. Beyond that, and for more columns, the keys are joined.
+The form depends on the keys (`panels`): named keys are listed, bins stand side by side, numbers and
+dates make a line. With two group columns, one is the axis; the other is a colour if it has at most
+five keys, or a panel for each of up to twelve keys. Beyond that, and for more columns, the keys are
+joined.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def _draw(table: Table, column: str | None, width: int) -> theme.Figure:
         empty = theme.chart([{"text": "no rows"}]).mark_text().encode(text="text:N")
         return theme.framed(empty, title, *notes, width=width, height=60)
     chart, more = _arrange(table, shown, width)
-    return theme.framed(chart, title if len(title) <= 80 else title[:79] + "…", *notes, more, width=width)
+    return theme.framed(
+        chart, title if len(title) <= 80 else title[:79] + "…", *notes, more, width=width
+    )
 
 
 def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Figure, str]:
@@ -81,16 +84,29 @@ def _arrange(table: Table, columns: list[Numbers], width: int) -> tuple[theme.Fi
     if facets is not None:
         return theme.stacked([_facet(column, axis, facets, width) for column in columns]), ""
     if axis.kind in _SHAPES:
-        return theme.stacked([_SHAPES[axis.kind](column, axis, series, width) for column in columns]), ""
+        return (
+            theme.stacked([_SHAPES[axis.kind](column, axis, series, width) for column in columns]),
+            "",
+        )
     rows = len(axis.different)
     if rows > panels.MOST_LABELS and series is None:
         # rows with a label: the first in the order of the question, or else the largest
-        chosen = (list(range(len(table))) if table.sorted else columns[0].ranked())[: panels.MOST_LABELS]
-        note = f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
-        return theme.stacked([panels.crowded(column, axis, width, chosen=chosen) for column in columns]), note
+        chosen = (list(range(len(table))) if table.sorted else columns[0].ranked())[
+            : panels.MOST_LABELS
+        ]
+        note = (
+            f"with labels: the {'first' if table.sorted else 'largest'} {len(chosen)} of {rows:,}"
+        )
+        return (
+            theme.stacked(
+                [panels.crowded(column, axis, width, chosen=chosen) for column in columns]
+            ),
+            note,
+        )
     side, each = _across(width, len(columns))
     drawn = [
-        panels.listed(column, axis, series, each, labels=index % side == 0) for index, column in enumerate(columns)
+        panels.listed(column, axis, series, each, labels=index % side == 0)
+        for index, column in enumerate(columns)
     ]
     return (alt.concat(*drawn, columns=side) if len(drawn) > 1 else drawn[0]), ""
 
@@ -106,7 +122,9 @@ def _roles(keys: tuple[Keys, ...]) -> tuple[Keys, Keys | None, Keys | None]:
     if len(keys) == 1:
         return keys[0], None, None
     if len(keys) == 2:
-        axis, other = sorted(keys, key=lambda column: (column.kind not in _SHAPES, -len(column.different)))
+        axis, other = sorted(
+            keys, key=lambda column: (column.kind not in _SHAPES, -len(column.different))
+        )
         if axis.kind in _SHAPES or len(axis.different) <= panels.MOST_LABELS:
             if len(other.different) <= len(theme.SERIES):
                 return axis, other, None
@@ -132,18 +150,33 @@ def _facet(column: Numbers, axis: Keys, facets: Keys, width: int) -> theme.Figur
     drawn = []
     for name in facets.different:
         rows = [index for index, label in enumerate(facets.labels) if label == name]
-        panel = _SHAPES.get(axis.kind, panels.listed)(column.only(rows), axis.only(rows), None, each)
+        panel = _SHAPES.get(axis.kind, panels.listed)(
+            column.only(rows), axis.only(rows), None, each
+        )
         height = {"height": 140} if axis.kind in _SHAPES else {}
-        drawn.append(panel.properties(title=alt.TitleParams(text=str(name), fontSize=12, offset=6), **height))
+        drawn.append(
+            panel.properties(title=alt.TitleParams(text=str(name), fontSize=12, offset=6), **height)
+        )
     scale = "shared" if axis.kind in _SHAPES else "independent"
     return alt.concat(*drawn, columns=side).resolve_scale(y=scale)
 
 
 def _histogram(release: Histogram, width: int) -> theme.Figure:
-    """The released counts as bars over their bins, which have their true edges, each with its interval."""
+    """The released counts as bars over their bins, which have their true edges, each with its
+    interval.
+    """
     rows = [
-        {"left": left, "right": right, "middle": (left + right) / 2, "value": value, "low": low, "high": high}
-        for (left, right), (value, low, high) in zip(pairwise(release.edges), triples(release), strict=True)
+        {
+            "left": left,
+            "right": right,
+            "middle": (left + right) / 2,
+            "value": value,
+            "low": low,
+            "high": high,
+        }
+        for (left, right), (value, low, high) in zip(
+            pairwise(release.edges), triples(release), strict=True
+        )
     ]
     base = theme.chart([{name: plain(item) for name, item in row.items()} for row in rows])
     few = len(rows) <= _FEW
@@ -151,7 +184,9 @@ def _histogram(release: Histogram, width: int) -> theme.Figure:
     y = alt.Y("value:Q", title="count")
     edge = {"stroke": theme.CARD[0], "strokeWidth": 1} if few else {"strokeWidth": 0}
     tips = [alt.Tooltip(f"{name}:Q") for name in ("left", "right", "value", "low", "high")]
-    bars = base.mark_bar(opacity=0.45, **edge).encode(x=x, x2="right:Q", y=y, y2=alt.datum(0), tooltip=tips)
+    bars = base.mark_bar(opacity=0.45, **edge).encode(
+        x=x, x2="right:Q", y=y, y2=alt.datum(0), tooltip=tips
+    )
     middle = alt.X("middle:Q", title="value")
     ends = {"x": middle, "y": alt.Y("low:Q"), "y2": "high:Q"}
     if few:
@@ -160,21 +195,30 @@ def _histogram(release: Histogram, width: int) -> theme.Figure:
     else:
         over = base.mark_area(opacity=0.3, interpolate="step").encode(**ends)
     title = f"{release.statistic} of {len(rows):,} bins"
-    return theme.framed(alt.layer(bars, over), title, _cost(release, "each bin"), width=width, height=260)
+    return theme.framed(
+        alt.layer(bars, over), title, _cost(release, "each bin"), width=width, height=260
+    )
 
 
 def _cumulative(release: Cumulative, width: int) -> theme.Figure:
     """The released numbers of values at or below each point, with a simultaneous band."""
     names = ("point", "value", "low", "high")
-    rows = [(point, *triple) for point, triple in zip(release.points.tolist(), triples(release), strict=True)]
+    rows = [
+        (point, *triple)
+        for point, triple in zip(release.points.tolist(), triples(release), strict=True)
+    ]
     step = -(-len(rows) // _MOST_POINTS)
     base = theme.chart([dict(zip(names, map(plain, row), strict=True)) for row in rows[::step]])
     x = alt.X("point:Q", title="value", scale=alt.Scale(nice=False, zero=False))
-    band = base.mark_area(opacity=0.25, interpolate="step-after").encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+    band = base.mark_area(opacity=0.25, interpolate="step-after").encode(
+        x=x, y=alt.Y("low:Q"), y2="high:Q"
+    )
     y, tips = alt.Y("value:Q", title="at or below"), [f"{name}:Q" for name in names]
     chart = alt.layer(band, base.mark_line(interpolate="step-after").encode(x=x, y=y, tooltip=tips))
     cost = _cost(release, "all points together")
-    return theme.framed(chart, "number of values at or below each point", cost, width=width, height=260)
+    return theme.framed(
+        chart, "number of values at or below each point", cost, width=width, height=260
+    )
 
 
 def _cost(release: Histogram | Cumulative, which: str) -> str:

@@ -1,7 +1,7 @@
 """The data of a figure: rows of released numbers with the ends of their intervals, and their keys.
 
-An infinite end and a missing number are null in a spec. Integers beyond 2⁵³, which a browser cannot represent, become
-floats.
+An infinite end and a missing number are null in a spec. Integers beyond 2⁵³, which a browser cannot
+represent, become floats.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Numbers:
     def ranked(self) -> list[int]:
         """The rows that have a number, the largest first."""
         values = {row: self.fields(row)["value"] for row in range(len(self.items))}
-        return sorted((row for row in values if values[row] is not None), key=lambda row: -values[row])
+        return sorted(
+            (row for row in values if values[row] is not None), key=lambda row: -values[row]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,9 @@ class Table:
 
 def of_answer(answer: Answer) -> Table:
     groups = {group.name: group for group in answer.query.groups}
-    aggregates = {statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])}
+    aggregates = {
+        statistic["name"]: statistic["asked"] for statistic in answer.record.get("statistics", [])
+    }
     keys, columns = [], []
     for name, output in answer.query.outputs:
         source = output.name if isinstance(output, Named) else ""
@@ -85,12 +89,18 @@ def of_answer(answer: Answer) -> Table:
             keys.append(Keys(name=titled(name), kind=kind, labels=labels))
         else:
             from_zero = aggregates.get(source, "").startswith(("count(", "sum("))
-            columns.append(Numbers(name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]))
+            columns.append(
+                Numbers(
+                    name=titled(name), from_zero=from_zero, items=[row[name] for row in answer.rows]
+                )
+            )
     record = answer.record
     percent = f"{float(read_fraction(record['confidence'])) * 100:g} %"
     together = ", all together" if record.get("simultaneous") else ""
     note = f"intervals at {percent}{together} · ε {shown(answer.epsilon)} · {record['neighbors']}"
-    return Table(keys=tuple(keys), columns=tuple(columns), note=note, sorted=bool(answer.query.order))
+    return Table(
+        keys=tuple(keys), columns=tuple(columns), note=note, sorted=bool(answer.query.order)
+    )
 
 
 def of_release(release: Release) -> Table:
@@ -103,14 +113,24 @@ def of_release(release: Release) -> Table:
         labels, name, from_zero = _of_keys(release.keys), "count", True
     keys = (labels,) if isinstance(release, Vector) else ()
     column = Numbers(name=name, from_zero=from_zero, items=items)
-    return Table(keys=keys, columns=(column,), note=f"{note} · {release.note}" if release.note else note, sorted=False)
+    return Table(
+        keys=keys,
+        columns=(column,),
+        note=f"{note} · {release.note}" if release.note else note,
+        sorted=False,
+    )
 
 
 def _of_keys(keys: tuple[Any, ...]) -> Keys:
     """The keys of a histogram: on a number or date axis if all keys are numbers or dates."""
     if all(isinstance(key, date) for key in keys):
-        moments = [datetime(key.year, key.month, key.day) if type(key) is date else key for key in keys]  # noqa: DTZ001
-        return Keys(name="key", kind="date", labels=[f"{moment.isoformat()}Z" for moment in moments])
+        moments = [
+            datetime(key.year, key.month, key.day) if type(key) is date else key  # noqa: DTZ001
+            for key in keys
+        ]
+        return Keys(
+            name="key", kind="date", labels=[f"{moment.isoformat()}Z" for moment in moments]
+        )
     if all(isinstance(key, int | float) and not isinstance(key, bool) for key in keys):
         return Keys(name="key", kind="number", labels=[plain(key) for key in keys])
     return Keys(name="key", kind="text", labels=[one_line(str(key)) for key in keys])
@@ -119,7 +139,8 @@ def _of_keys(keys: tuple[Any, ...]) -> Keys:
 def of_releases(releases: Releases) -> Table:
     """The table of several statistics of one release, a column for each."""
     columns = [
-        Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())]) for name, part in releases.items()
+        Numbers(name=name, from_zero=False, items=[(part.value, *part.interval())])
+        for name, part in releases.items()
     ]
     [neighbors, *_] = [part.neighbors for part in releases.values()]
     note = f"intervals at 95 % each · ε {shown(releases.epsilon)} in all · {neighbors}"
@@ -130,11 +151,16 @@ def triples(release: Release) -> list[tuple[Any, Any, Any]]:
     """Each number of a release with the ends of its interval."""
     if not isinstance(release, Vector):
         return [(release.value, *release.interval())]
-    return list(zip(*(column.tolist() for column in (release.value, *release.interval())), strict=True))
+    return list(
+        zip(*(column.tolist() for column in (release.value, *release.interval())), strict=True)
+    )
 
 
 def titled(name: str) -> str:
-    """The name of a column in a figure. Vega reads a title as an expression, in which a backslash escapes."""
+    """The name of a column in a figure.
+
+    Vega reads a title as an expression, in which a backslash escapes.
+    """
     return one_line(name).replace("\\", "∖")
 
 
@@ -153,7 +179,9 @@ def _kind(group: Group) -> Kind:
 
 
 def _label(key: Any, kind: Kind) -> Any:
-    """A key on its axis; a date as an instant in UTC, so that the time zone of the machine does not shift it."""
+    """A key on its axis; a date as an instant in UTC, so that the time zone of the machine does not
+    shift it.
+    """
     if kind == "number":
         return plain(key)
     if kind != "date":

@@ -1,9 +1,10 @@
-"""The figures of the course that depend only on their options, in one style, light and dark, as SVG, PNG and PDF.
+"""The figures of the course that depend only on their options, in one style, light and dark, as
+SVG, PNG and PDF.
 
     slides/slide-light.svg   slide-light.png   slide-light.pdf   slide-dark.svg   …
 
-A dark figure is the same spec with dark colours (`theme.PAIRS`), so that it needs no style sheet, which presentation
-programs ignore.
+A dark figure is the same spec with dark colours (`theme.PAIRS`), so that it needs no style sheet,
+which presentation programs ignore.
 """
 
 from __future__ import annotations
@@ -41,13 +42,20 @@ _FILES = (".svg", ".png", ".pdf", ".html", ".json")
 """Endings of a single figure: nobody means a folder by them."""
 
 
-def save_all(folder: str | PathLike[str], *, width: object = None, force: bool = False) -> list[Path]:
-    """Write every figure of the course into a folder, which is created if needed; the paths of the files."""
+def save_all(
+    folder: str | PathLike[str], *, width: object = None, force: bool = False
+) -> list[Path]:
+    """Write every figure of the course into a folder, which is created if needed; the paths of the
+    files.
+    """
     target = Path(folder)
     if (target.exists() and not target.is_dir()) or target.suffix.lower() in _FILES:
         raise InvalidParameter(f"-o must be a folder with --all, got the file {quote(target.name)}")
     more = {} if width is None else {"width": width}
-    charts = {name: figures.make(figure, **options, **more).to_dict() for name, (figure, options) in LECTURE.items()}
+    charts = {
+        name: figures.make(figure, **options, **more).to_dict()
+        for name, (figure, options) in LECTURE.items()
+    }
     target.mkdir(parents=True, exist_ok=True)
     convert, saved = theme.converter(), []
     for name, spec in charts.items():

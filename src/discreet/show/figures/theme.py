@@ -1,13 +1,14 @@
 """The look of every figure: colours, sizes, and the only import of altair.
 
-A figure has its own background (card), so that its text is readable on any page: light in pictures and notebooks; in
-SVG and HTML also dark if the reader prefers dark. Both come from one table of pairs,
+A figure has its own background (card), so that its text is readable on any page: light in pictures
+and notebooks; in SVG and HTML also dark if the reader prefers dark. Both come from one table of
+pairs,
 
     (colour on the light card, colour on the dark card)
 
-turned into a style sheet that repaints a finished picture: CSS rules override an SVG's attributes. Series have colours
-of Okabe and Ito, which colour-blind readers can tell apart, with a contrast of at least 3:1 on both cards (text:
-4.5:1). They also differ in shape or dash.
+turned into a style sheet that repaints a finished picture: CSS rules override an SVG's attributes.
+Series have colours of Okabe and Ito, which colour-blind readers can tell apart, with a contrast of
+at least 3:1 on both cards (text: 4.5:1). They also differ in shape or dash.
 
 A spec contains its theme and its data. No global state is set.
 """
@@ -40,7 +41,8 @@ PAIRS = (CARD, TEXT, QUIET, GRID, LINE, *SERIES)
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3])
 
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the converter has the first; the others are as wide
+# the converter has the first; the others are as wide
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 WIDTH = 520
 NARROWEST, WIDEST = 200, 5_000
 
@@ -58,7 +60,9 @@ def _extra(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InvalidParameter("figures need more packages; run: pip install 'discreet[plot]'") from None
+        raise InvalidParameter(
+            "figures need more packages; run: pip install 'discreet[plot]'"
+        ) from None
 
 
 altair, converter = partial(_extra, "altair"), partial(_extra, "vl_convert")
@@ -79,7 +83,9 @@ alt: Any = _Altair()
 
 
 def chart(values: list[dict[str, Any]]) -> Figure:
-    """A chart with its data inside the spec, as a dict: altair's own data class would check every row."""
+    """A chart with its data inside the spec, as a dict: altair's own data class would check every
+    row.
+    """
     return alt.Chart({"values": values})
 
 
@@ -102,18 +108,30 @@ def colors(count: int) -> list[str]:
 
 
 def series(
-    field: str, names: list[str], mark: Literal["shape", "strokeDash"], *, legend: Any, paints: list[str] | None = None
+    field: str,
+    names: list[str],
+    mark: Literal["shape", "strokeDash"],
+    *,
+    legend: Any,
+    paints: list[str] | None = None,
 ) -> dict[str, Any]:
     """The colour of each name, and its shape or dash, for readers who cannot use colours."""
     kind, looks = {"shape": (alt.Shape, SHAPES), "strokeDash": (alt.StrokeDash, DASHES)}[mark]
     ranges = {"color": paints or colors(len(names)), mark: list(looks[: len(names)])}
     return {
-        name: channel(f"{field}:N", sort=names, scale=alt.Scale(domain=names, range=ranges[name]), legend=legend)
+        name: channel(
+            f"{field}:N",
+            sort=names,
+            scale=alt.Scale(domain=names, range=ranges[name]),
+            legend=legend,
+        )
         for name, channel in (("color", alt.Color), (mark, kind))
     }
 
 
-def framed(chart: Figure, title: str, *subtitles: str, width: int, height: int | None = None) -> Figure:
+def framed(
+    chart: Figure, title: str, *subtitles: str, width: int, height: int | None = None
+) -> Figure:
     """The chart with its title and the theme; titles are wrapped to the width."""
     if height is not None:
         chart = chart.properties(width=width, height=height)
@@ -124,14 +142,37 @@ def framed(chart: Figure, title: str, *subtitles: str, width: int, height: int |
 
 def _config() -> dict[str, Any]:
     ink, quiet, grid, line = (pair[0] for pair in (TEXT, QUIET, GRID, LINE))
-    sizes = {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 180, "titleFontWeight": "normal"}
-    title = {"fontSize": 16, "fontWeight": "bold", "anchor": "start", "frame": "group", "offset": 14}
+    sizes = {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 180,
+        "titleFontWeight": "normal",
+    }
+    title = {
+        "fontSize": 16,
+        "fontWeight": "bold",
+        "anchor": "start",
+        "frame": "group",
+        "offset": 14,
+    }
     label = {"labelColor": quiet, "titleColor": ink, **sizes}
     return {
         "font": FONT,
         "view": {"stroke": None},
-        "title": {**title, "color": ink, "subtitleColor": quiet, "subtitleFontSize": 12, "subtitlePadding": 5},
-        "axis": {**label, "labelFlush": False, "gridColor": grid, "domainColor": line, "tickColor": line},
+        "title": {
+            **title,
+            "color": ink,
+            "subtitleColor": quiet,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 5,
+        },
+        "axis": {
+            **label,
+            "labelFlush": False,
+            "gridColor": grid,
+            "domainColor": line,
+            "tickColor": line,
+        },
         "legend": {**label, "symbolStrokeWidth": 2, "labelLimit": 400, "symbolOpacity": 1},
         "header": label,
         "text": {"color": quiet, "fontSize": 12},
@@ -147,7 +188,11 @@ def _config() -> dict[str, Any]:
 
 def repaint() -> str:
     """The style sheet that turns a light picture dark on screens; paper stays white."""
-    rules = "".join(f'[{paint}="{light}"]{{{paint}:{dark}}}' for light, dark in PAIRS for paint in ("fill", "stroke"))
+    rules = "".join(
+        f'[{paint}="{light}"]{{{paint}:{dark}}}'
+        for light, dark in PAIRS
+        for paint in ("fill", "stroke")
+    )
     return f"@media screen and (prefers-color-scheme: dark){{{rules}}}"
 
 

@@ -38,7 +38,10 @@ def test_a_list_comes_back_as_it_was(values: list[object]) -> None:
 def test_what_is_no_key_is_not_among_them() -> None:
     for values in LISTS:
         keys = Keys.of(values)
-        assert not any(other in keys for other in ("z", Fraction(7), Fraction(1, 7), Fraction(10**30), None, 1.5))
+        assert not any(
+            other in keys
+            for other in ("z", Fraction(7), Fraction(1, 7), Fraction(10**30), None, 1.5)
+        )
     assert Fraction(0) not in Keys.of([False, True])
     assert False not in Keys.of([0, 1])
     with pytest.raises(IndexError):
@@ -50,25 +53,55 @@ def test_dates_and_numbers_are_read() -> None:
     assert list(Keys.of([0.1, 2])) == [Fraction(1, 10), 2]
     assert list(Keys.of([10**30])) == [Fraction(10**30)]
     assert Keys.of(pa.chunked_array([["a"], ["b"]])) == Keys.of(["a", "b"])
-    assert Keys.of(pa.array([1, 2])) == Keys.of([Fraction(1), Fraction(2)]) == Keys.numbers(np.arange(1, 3))
-    for wrong in (["a", 1], ["\ud800"], [float("inf")], [float("nan")], [None], pa.array(["a", None])):
+    assert (
+        Keys.of(pa.array([1, 2]))
+        == Keys.of([Fraction(1), Fraction(2)])
+        == Keys.numbers(np.arange(1, 3))
+    )
+    for wrong in (
+        ["a", 1],
+        ["\ud800"],
+        [float("inf")],
+        [float("nan")],
+        [None],
+        pa.array(["a", None]),
+    ):
         with pytest.raises(InvalidParameter):
             Keys.of(wrong)
-    broken = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff"))
+    broken = pa.StringArray.from_buffers(
+        1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
+    )
     with pytest.raises(InvalidParameter, match="UTF-8"):
         Keys.of(broken)
 
 
 def test_keys_of_another_kind_are_others() -> None:
-    forms = [Keys.of(values) for values in (["1", "2"], [1, 2], [Fraction(1, 2), 2], ["1/2", "2"], ["12", ""], ["12"])]
-    forms += [Keys.of([False, True]), Keys.of([0, 1]), Keys.of([datetime(1970, 1, 1)]), Keys.of([0])]  # noqa: DTZ001
-    assert len({keys.digest for keys in forms}) == len({keys.text for keys in forms}) == len(set(forms)) == len(forms)
+    forms = [
+        Keys.of(values)
+        for values in (["1", "2"], [1, 2], [Fraction(1, 2), 2], ["1/2", "2"], ["12", ""], ["12"])
+    ]
+    forms += [
+        Keys.of([False, True]),
+        Keys.of([0, 1]),
+        Keys.of([datetime(1970, 1, 1)]),  # noqa: DTZ001
+        Keys.of([0]),
+    ]
+    assert (
+        len({keys.digest for keys in forms})
+        == len({keys.text for keys in forms})
+        == len(set(forms))
+        == len(forms)
+    )
     assert all((here == there) is (here is there) for here in forms for there in forms)
     assert Keys.of(["a"]) != ["a"]
 
 
 def test_a_part_of_an_array_has_the_digest_of_its_list() -> None:
-    for column in (pa.array(["x", "a", "b", "y"]), pa.array([0, 5, 6, 0]), pa.array([True, False, True, True])):
+    for column in (
+        pa.array(["x", "a", "b", "y"]),
+        pa.array([0, 5, 6, 0]),
+        pa.array([True, False, True, True]),
+    ):
         part = Keys(column[1:3], Keys.of(column).kind)
         whole = Keys.of(column[1:3].to_pylist())
         assert part == whole
@@ -96,7 +129,12 @@ def test_keys_are_read_in_the_kind_of_the_column() -> None:
     assert read(["true", "False"], "truth") == [True, False]
     assert read([0, 1], "number")[0] is not False
     assert read([Fraction(1, 2)], "text") == ["0.5"]
-    for keys, kind in ((["a"], "number"), (["1", "01"], "number"), ([True], "number"), (["2020-13-01"], "date")):
+    for keys, kind in (
+        (["a"], "number"),
+        (["1", "01"], "number"),
+        ([True], "number"),
+        (["2020-13-01"], "date"),
+    ):
         with pytest.raises(InvalidParameter):
             read(keys, kind)  # type: ignore[arg-type]
     same = Keys.of(["1"])
@@ -116,7 +154,14 @@ def test_keys_are_read_in_the_kind_of_the_column() -> None:
 def test_keys_must_differ(values: list[object], twice: str) -> None:
     with pytest.raises(InvalidParameter, match=f"keys must differ, got {twice} twice"):
         Keys.of(values).distinct()
-    for fine in (["b", "a"], ["a", "b"], [1, 2], [2, 1], [True, False], ["a", "A", "a ", "é", "e\u0301"]):
+    for fine in (
+        ["b", "a"],
+        ["a", "b"],
+        [1, 2],
+        [2, 1],
+        [True, False],
+        ["a", "A", "a ", "é", "e\u0301"],
+    ):
         assert Keys.of(fine).distinct().repeated is None
     with pytest.raises(InvalidParameter, match="at least one"):
         Keys.of([]).distinct()
@@ -152,7 +197,9 @@ def test_a_million_keys_are_shown_as_their_number() -> None:
     assert repr(Keys.numbers(np.arange(10**6))) == "Keys(1,000,000 of kind number)"
 
 
-ROWS = pd.DataFrame({"n": [1, 2, 3], "f": [0.1, 0.2, 0.3], "t": ["1", "2", "3"], "b": [True, False, True]})
+ROWS = pd.DataFrame(
+    {"n": [1, 2, 3], "f": [0.1, 0.2, 0.3], "t": ["1", "2", "3"], "b": [True, False, True]}
+)
 ONE_NUMBER = [
     ("n", [2**53, 2**53 + 1]),
     ("n", [-(2**63), -(2**63) + 1]),
@@ -165,10 +212,15 @@ ONE_NUMBER = [
 
 @pytest.mark.parametrize(("column", "keys"), ONE_NUMBER)
 def test_keys_that_are_one_double_are_refused_before_the_spend(column, keys):
-    question = f"SELECT {column}, count(*) AS c FROM data GROUP BY {column}"  # noqa: S608 - of names above
+    question = f"SELECT {column}, count(*) AS c FROM data GROUP BY {column}"  # noqa: S608
     with Study.from_frame(ROWS, epsilon=2, keys={column: keys}) as study:
-        for asked in (lambda: study.sql(question, epsilon=1), lambda: study.report({"a": question}, epsilon=1)):
-            with pytest.raises(QueryRefused, match=f"GROUP BY {column} has keys that are equal as 64-bit floats"):
+        for asked in (
+            lambda: study.sql(question, epsilon=1),
+            lambda: study.report({"a": question}, epsilon=1),
+        ):
+            with pytest.raises(
+                QueryRefused, match=f"GROUP BY {column} has keys that are equal as 64-bit floats"
+            ):
                 asked().release()
         assert study.spent == 0
 
@@ -181,7 +233,8 @@ def test_large_keys_that_differ_are_groups():
 
 
 @pytest.mark.parametrize(
-    ("column", "keys", "other"), [("n", [1, 2], "1"), ("f", ["0.5", "1"], "0.5"), ("b", [True], "True")]
+    ("column", "keys", "other"),
+    [("n", [1, 2], "1"), ("f", ["0.5", "1"], "0.5"), ("b", [True], "True")],
 )
 def test_other_is_not_what_a_key_is_shown_as(column, keys, other):
     with pytest.raises(InvalidParameter, match=r"other.* must not be one of the keys"):
@@ -192,11 +245,17 @@ def test_other_is_not_what_a_key_is_shown_as(column, keys, other):
 
 @pytest.mark.parametrize("columns", [None, 1])
 def test_groupby_takes_names(columns):
-    with Study.from_frame(ROWS, epsilon=1) as study, pytest.raises(QueryRefused, match="groupby takes names"):
+    with (
+        Study.from_frame(ROWS, epsilon=1) as study,
+        pytest.raises(QueryRefused, match="groupby takes names"),
+    ):
         study.groupby(columns)
 
 
 @pytest.mark.parametrize("given", [("n",), ("n", "mean", "sum"), ()])
 def test_agg_takes_a_column_and_a_statistic(given):
-    with Study.from_frame(ROWS, epsilon=1) as study, pytest.raises(QueryRefused, match="a column and a statistic"):
+    with (
+        Study.from_frame(ROWS, epsilon=1) as study,
+        pytest.raises(QueryRefused, match="a column and a statistic"),
+    ):
         study.agg(x=given)

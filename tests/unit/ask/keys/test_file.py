@@ -1,4 +1,6 @@
-"""Files of keys: Arrow's reader gives the keys, and the refusals, of the reader that goes line by line."""
+"""Files of keys: Arrow's reader gives the keys, and the refusals, of the reader that goes line by
+line.
+"""
 
 from datetime import date
 from decimal import Decimal
@@ -16,7 +18,9 @@ from discreet.ask.keys.file import keys_in
 from discreet.errors import InvalidParameter
 
 PIECES = st.lists(
-    st.sampled_from(["a", "county", " ", ",", "\t", "\n", "\r\n", "\r", '"', "é", "\x1f", "\x0b", "\u2028", "1"])
+    st.sampled_from(
+        ["a", "county", " ", ",", "\t", "\n", "\r\n", "\r", '"', "é", "\x1f", "\x0b", "\u2028", "1"]
+    )
 )
 
 
@@ -32,7 +36,9 @@ def by_lines(path: Path, wanted: str, name: str) -> object:
 @example(["\n", "county", "\r\n", " ", "\n", "\n", "a"], ".csv", "")
 @example(["county", ",", "a", "\n", "1", ",", "\n", "\n", ",", "a"], ".csv", "a")
 @example(["\ufeff", "county", "\n", "a"], ".txt", "")
-def test_both_readers_give_the_same_keys(tmp_path: Path, pieces: list[str], ending: str, wanted: str) -> None:
+def test_both_readers_give_the_same_keys(
+    tmp_path: Path, pieces: list[str], ending: str, wanted: str
+) -> None:
     path = tmp_path / f"k{ending}"
     path.write_bytes("".join(pieces).encode())
     try:
@@ -52,7 +58,9 @@ def test_a_plain_file_is_read_at_once(tmp_path: Path) -> None:
     assert plain.to_pylist() == ["A", " B "]
 
 
-@pytest.mark.parametrize("content", [b'"A\n', b"A\0\n", b"\xff\n", b"A\rB\n", b"", b"\n\n", b"a,b\n1\n"])
+@pytest.mark.parametrize(
+    "content", [b'"A\n', b"A\0\n", b"\xff\n", b"A\rB\n", b"", b"\n\n", b"a,b\n1\n"]
+)
 def test_what_is_not_sure_is_left_to_the_other(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "k.csv").write_bytes(content)
     assert file._plain_lines(tmp_path / "k.csv", "a" if b"a" in content else "", "county") is None
@@ -71,7 +79,9 @@ def test_what_is_not_sure_is_left_to_the_other(tmp_path: Path, content: bytes) -
         pa.array([], pa.string()),
     ],
 )
-def test_values_of_parquet_are_texts_as_python_writes_them(tmp_path: Path, column: pa.Array) -> None:
+def test_values_of_parquet_are_texts_as_python_writes_them(
+    tmp_path: Path, column: pa.Array
+) -> None:
     parquet.write_table(pa.table({"county": column}), tmp_path / "k.parquet")
     assert list(keys_in("k.parquet", "county", tmp_path)) == [
         str(value) for value in column.to_pylist() if value is not None
@@ -86,7 +96,9 @@ def test_parquet_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
         keys_in("k.parquet", "county", tmp_path)
 
 
-def test_a_file_has_ten_million_keys_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_has_ten_million_keys_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file, "MOST_KEYS", 2)
     parquet.write_table(pa.table({"county": ["a", "b", "c"]}), tmp_path / "k.parquet")
     (tmp_path / "k.csv").write_text("a\nb\nc\n")

@@ -22,6 +22,11 @@ def test_a_text_writes_a_key_of_another_kind() -> None:
     assert as_kind("1/3", "number") == Fraction(1, 3)
     assert as_kind(Fraction(1, 8), "text") == "0.125"
     assert as_kind("TRUE", "truth") is True
-    for key, kind in (("yes", "truth"), (True, "number"), ("2020-02-30", "date"), (Fraction(1), "truth")):
+    for key, kind in (
+        ("yes", "truth"),
+        (True, "number"),
+        ("2020-02-30", "date"),
+        (Fraction(1), "truth"),
+    ):
         with pytest.raises(InvalidParameter):
             as_kind(key, kind)  # type: ignore[arg-type]

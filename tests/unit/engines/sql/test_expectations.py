@@ -1,4 +1,6 @@
-"""What we rely on in an engine is asked of it when it is opened, and refused by its name if it differs."""
+"""What we rely on in an engine is asked of it when it is opened, and refused by its name if it
+differs.
+"""
 
 import duckdb
 import numpy as np
@@ -21,7 +23,10 @@ from discreet.verify import reference
 def test_the_known_answers_are_those_of_the_reference(question):
     rows = [{name: values[row] for name, (_, values) in ROWS.items()} for row in range(6)]
     expected = reference.fetch(question.request, rows)
-    plain = [[part.tolist() if isinstance(part, np.ndarray) else part for part in answer] for answer in expected]
+    plain = [
+        [part.tolist() if isinstance(part, np.ndarray) else part for part in answer]
+        for answer in expected
+    ]
     assert plain == [known for _, _, known in question.expectations]
 
 
@@ -44,7 +49,9 @@ def test_a_connection_with_other_functions_is_refused_by_what_differs(macro, nam
     connection = duckdb.connect()
     assert list(DuckDB(connection.sql("SELECT 1 AS x")).schema()) == ["x"]
     connection.execute(f"CREATE MACRO {macro}")
-    with pytest.raises(EngineFailed, match=rf"^DuckDB [\d.]+ does not do what discreet relies on: .*{name}") as caught:
+    with pytest.raises(
+        EngineFailed, match=rf"^DuckDB [\d.]+ does not do what discreet relies on: .*{name}"
+    ) as caught:
         DuckDB(connection.sql("SELECT 1 AS x"))
     assert caught.value.__context__ is None
 
@@ -71,17 +78,23 @@ def test_a_server_that_differs_is_refused(postgres, monkeypatch, fresh_statement
     assert PostgreSQL(f"{postgres}#pg_catalog.pg_class").schema()
     monkeypatch.setattr(PostgreSQLDialect, "is_nan", no_nan)
     fresh_statements()
-    with pytest.raises(EngineFailed, match=r"^PostgreSQL \d+ does not do what .* relies on: .*NaN in a sum.*; use"):
+    with pytest.raises(
+        EngineFailed, match=r"^PostgreSQL \d+ does not do what .* relies on: .*NaN in a sum.*; use"
+    ):
         PostgreSQL(f"{postgres}#pg_catalog.pg_class")
 
 
 @pytest.mark.spark
-def test_a_session_that_differs_is_refused_and_one_that_does_not_is_asked_once(spark, monkeypatch, fresh_statements):
+def test_a_session_that_differs_is_refused_and_one_that_does_not_is_asked_once(
+    spark, monkeypatch, fresh_statements
+):
     assert Spark(spark.range(1)).schema()
     assert spark in _CHECKED
     monkeypatch.setattr(SparkDialect, "is_nan", no_nan)
     Spark(spark.range(1))
     _CHECKED.discard(spark)
     fresh_statements()
-    with pytest.raises(EngineFailed, match=r"^Spark [\d.]+ does not do what .* relies on: .*NaN in a sum.*; use"):
+    with pytest.raises(
+        EngineFailed, match=r"^Spark [\d.]+ does not do what .* relies on: .*NaN in a sum.*; use"
+    ):
         Spark(spark.range(1))

@@ -28,7 +28,9 @@ HUGE = Fraction(10) ** 120
         ([HUGE, -HUGE, 1 / HUGE], True, "double", [1e100, -1e100, 0.0]),
     ],
 )
-def test_keys_are_what_a_row_must_have(keys: list[object], integers: bool, kind: str, values: list[object]) -> None:
+def test_keys_are_what_a_row_must_have(
+    keys: list[object], integers: bool, kind: str, values: list[object]
+) -> None:
     column = key_values(Keys.of(keys), integers=integers)
     assert column is not None
     assert (str(column.type), column.to_pylist()) == (kind, values)
@@ -36,7 +38,14 @@ def test_keys_are_what_a_row_must_have(keys: list[object], integers: bool, kind:
 
 @pytest.mark.parametrize(
     "keys",
-    [["a", "b", "a"], [1, 2, 1], [2**53, 2**53 + 1], [HUGE, HUGE + 1], [0, 1 / HUGE], [Fraction(1, 3), Fraction(1, 3)]],
+    [
+        ["a", "b", "a"],
+        [1, 2, 1],
+        [2**53, 2**53 + 1],
+        [HUGE, HUGE + 1],
+        [0, 1 / HUGE],
+        [Fraction(1, 3), Fraction(1, 3)],
+    ],
 )
 def test_keys_that_are_one_in_an_engine_are_told(keys: list[object]) -> None:
     assert key_values(Keys.of(keys), integers=True) is None

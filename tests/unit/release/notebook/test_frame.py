@@ -1,4 +1,6 @@
-"""Studies of frames in a notebook: declared in one call, asked as pandas asks, and honest about what they forget."""
+"""Studies of frames in a notebook: declared in one call, asked as pandas asks, and honest about
+what they forget.
+"""
 
 import datetime as dt
 import sys
@@ -23,7 +25,12 @@ FRAME = pd.DataFrame(
     }
 )
 ARROW = pa.Table.from_pandas(FRAME)
-FRAMES = {"pandas": FRAME, "polars": pl.DataFrame(FRAME), "lazy": pl.DataFrame(FRAME).lazy(), "Arrow": ARROW}
+FRAMES = {
+    "pandas": FRAME,
+    "polars": pl.DataFrame(FRAME),
+    "lazy": pl.DataFrame(FRAME).lazy(),
+    "Arrow": ARROW,
+}
 TERMS = {"epsilon": 10**6, "bounds": {"age": (0, 120)}, "keys": {"county": ["Ash", "Elm"]}}
 
 
@@ -35,7 +42,12 @@ def study():
 
 @pytest.fixture(scope="module")
 def answer(study):
-    return study.groupby("county").agg(people="count", age=("age", "mean")).plan(epsilon=1000).release()
+    return (
+        study.groupby("county")
+        .agg(people="count", age=("age", "mean"))
+        .plan(epsilon=1000)
+        .release()
+    )
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -43,7 +55,9 @@ def test_a_frame_is_a_study_in_one_call(kind):
     with Study.from_frame(FRAMES[kind], **TERMS) as study:
         answer = study.by("county").ask(people=Count()).plan(epsilon=1000).release()
         assert answer.to_dict()["people"] == [100, 50]
-        assert study.where("day < '2020-02-01'").ask(n=Count()).plan(epsilon=1000).release()["n"] == [100]
+        assert study.where("day < '2020-02-01'").ask(n=Count()).plan(epsilon=1000).release()[
+            "n"
+        ] == [100]
         assert "pandas" not in repr(study)
 
 
@@ -87,15 +101,21 @@ def test_a_ledger_that_is_named_remembers(tmp_path):
 
 
 def test_pandas_words_are_the_same_questions(study):
-    asked = study.groupby("county").agg(n="count", age=("age", "mean"), some=("age", "count"), sd=("age", "std"))
-    ours = study.by("county").ask(n=Count(), age=Mean("age"), some=Count("age"), sd=Std("age", sample=True))
+    asked = study.groupby("county").agg(
+        n="count", age=("age", "mean"), some=("age", "count"), sd=("age", "std")
+    )
+    ours = study.by("county").ask(
+        n=Count(), age=Mean("age"), some=Count("age"), sd=Std("age", sample=True)
+    )
     assert asked.plan(epsilon=1).canonical == ours.plan(epsilon=1).canonical
     assert study.agg(age=Mean("age")).questions == study.agg(age=("age", "mean")).questions
     listed = study.groupby(["county"]).agg(n="size").plan(epsilon=1)
     assert listed.canonical == study.by("county").ask(n=Count()).plan(epsilon=1).canonical
     assert study.agg(v=("age", "var")).questions == study.agg(v=("age", "variance")).questions
     for wrong in ("mean", ("age", "mode"), ("age",), 5, ("age", "histogram"), ("age", "quantile")):
-        with pytest.raises((QueryRefused, ValueError), match=r"such as \(\"age\", \"mean\"\)|not enough"):
+        with pytest.raises(
+            (QueryRefused, ValueError), match=r"such as \(\"age\", \"mean\"\)|not enough"
+        ):
             study.agg(x=wrong)
 
 
@@ -136,7 +156,9 @@ def test_odd_names_of_columns_have_a_place_in_a_row(study):
 def test_what_is_not_installed_is_named(answer, package):
     with (
         mock.patch.dict(sys.modules, {package: None}),
-        pytest.raises(InvalidParameter, match=f"to_{package} needs {package}: pip install {package}"),
+        pytest.raises(
+            InvalidParameter, match=f"to_{package} needs {package}: pip install {package}"
+        ),
     ):
         getattr(answer, f"to_{package}")()
 
@@ -155,7 +177,10 @@ DATES = [
 @pytest.mark.parametrize("bounds", DATES, ids=lambda bounds: str(bounds)[:40])
 def test_dates_are_bounds_in_every_form(bounds):
     policy = Policy(source="x.csv", epsilon=1, columns={"day": {"bounds": bounds}})
-    assert [end.isoformat() for end in policy.columns["day"].bounds] == ["2020-01-01T00:00:00", "2021-01-01T00:00:00"]
+    assert [end.isoformat() for end in policy.columns["day"].bounds] == [
+        "2020-01-01T00:00:00",
+        "2021-01-01T00:00:00",
+    ]
     assert {type(end) for end in policy.columns["day"].bounds} == {dt.datetime}
     with Study.from_frame(FRAME, epsilon=10**6, bounds={"day": bounds}) as study:
         answer = study.by("month(day)").ask(n=Count()).plan(epsilon=1000).release()
@@ -163,7 +188,12 @@ def test_dates_are_bounds_in_every_form(bounds):
 
 
 def test_keys_of_dates_are_keys_in_every_form():
-    for day in ("2020-01-15", dt.date(2020, 1, 15), pd.Timestamp("2020-01-15"), np.datetime64("2020-01-15")):
+    for day in (
+        "2020-01-15",
+        dt.date(2020, 1, 15),
+        pd.Timestamp("2020-01-15"),
+        np.datetime64("2020-01-15"),
+    ):
         with Study.from_frame(FRAME, epsilon=10**6, keys={"day": [day]}) as study:
             assert study.by("day").ask(n=Count()).plan(epsilon=1000).release()["n"] == [100]
 

@@ -28,7 +28,9 @@ NEVER = math.inf
 def counts(values, whole=False) -> list[int]:
     """How many values are in each bin, exactly."""
     column = np.array(values, np.int64 if whole else np.float64)
-    [[bins]] = [array.fetch(array.column(column), OctaveDesign(name="x", whole=whole).measures()).reveal()]
+    [[bins]] = [
+        array.fetch(array.column(column), OctaveDesign(name="x", whole=whole).measures()).reveal()
+    ]
     return bins.tolist()
 
 
@@ -74,15 +76,17 @@ def test_a_value_is_in_its_octave(value, low, high):
 def test_what_is_missing_has_a_bin_of_its_own():
     [[bins]] = [
         array.fetch(
-            array.column([None, math.nan, "x", "7", math.inf]), OctaveDesign(name="x", whole=False).measures()
+            array.column([None, math.nan, "x", "7", math.inf]),
+            OctaveDesign(name="x", whole=False).measures(),
         ).reveal()
     ]
     assert bins[-1] == 3
     assert bins.sum() == 5
 
 
-# The cases of Google's tests of approximate bounds [WZLDSG20], where they apply: with the same threshold, no growth.
-# There an octave is (2^(k−1), 2^k], here [2^k, 2^(k+1)) and, for negative numbers, [−2^(k+1), −2^k).
+# The cases of Google's tests of approximate bounds [WZLDSG20], where they apply: with the same
+# threshold, no growth. There an octave is (2^(k−1), 2^k], here [2^k, 2^(k+1)) and, for negative
+# numbers, [−2^(k+1), −2^k).
 
 GOOGLE = {
     "basic": ([0, -5, -5, -(2**31), -7, 7, 7, 3, -6, 6, 5, 1], 3, (-8, 8)),
@@ -105,7 +109,9 @@ GOOGLE = {
 def test_google_s_cases(case):
     values, threshold, expected = GOOGLE[case]
     assert found(values, threshold) == expected
-    if all(abs(x) < 2**60 and x == int(x) for x in values if not math.isnan(x)) and not any(map(math.isnan, values)):
+    if all(abs(x) < 2**60 and x == int(x) for x in values if not math.isnan(x)) and not any(
+        map(math.isnan, values)
+    ):
         assert found(values, threshold, whole=True) == expected
 
 
@@ -138,7 +144,8 @@ def test_growth_does_not_cross_zero():
 
 
 def test_the_other_sign_needs_enough_in_ten_octaves():
-    spread = [-(2**power) for power in range(1, 7) for _ in range(6)]  # 36 of them, none of which is a core
+    # 36 of them, none of which is a core
+    spread = [-(2**power) for power in range(1, 7) for _ in range(6)]
     for sign in (1, -1):
         values = [sign * x for x in [*[100] * 50, *spread]]
         assert found(values, 40, across=30) == (-128, 128)
@@ -168,8 +175,16 @@ def test_rows_of_units_end_where_few_units_are():
     units = [10_000, 5_000, 2_000, 300, 0, 1, *[0] * 16]
     profile = UnitProfile(name="who", counts=tuple(units), scale=Fraction(1), epsilon=Fraction(1))
     assert profile.max_rows == 8
-    assert UnitProfile(name="who", counts=(10**6, *[0] * 21), scale=Fraction(1), epsilon=Fraction(1)).max_rows == 1
-    assert UnitProfile(name="who", counts=(0,) * 22, scale=Fraction(1), epsilon=Fraction(1)).max_rows is None
+    assert (
+        UnitProfile(
+            name="who", counts=(10**6, *[0] * 21), scale=Fraction(1), epsilon=Fraction(1)
+        ).max_rows
+        == 1
+    )
+    assert (
+        UnitProfile(name="who", counts=(0,) * 22, scale=Fraction(1), epsilon=Fraction(1)).max_rows
+        is None
+    )
     assert span([0, 50, 5, 0], limits(40, near=3, far=8)) == (1, 2)
 
 
@@ -177,5 +192,7 @@ def test_rows_of_units_end_where_few_units_are():
 def test_the_scale_does_not_depend_on_the_rows_of_a_unit(design):
     for replaced, delta in ((True, 2), (False, 1)):
         for rows in (1, 7):
-            terms = UnitLimits(rows=rows, max_groups=rows, replaced=replaced, public=False, cells=design.cells)
+            terms = UnitLimits(
+                rows=rows, max_groups=rows, replaced=replaced, public=False, cells=design.cells
+            )
             assert design.scale(terms, Fraction(1, 10)) == 10 * delta

@@ -1,4 +1,6 @@
-"""Profiles of studies and arrays: refused before the spend, spent before the reading, recorded, free when repeated."""
+"""Profiles of studies and arrays: refused before the spend, spent before the reading, recorded,
+free when repeated.
+"""
 
 import json
 import math
@@ -17,7 +19,13 @@ from discreet.release.profiles.profile import ColumnProfile, Share
 from discreet.verify import certify, check
 
 N = 3_000
-COLUMNS = {"cost": {}, "age": {"missing": 40}, "score": {}, "place": {"keys": ["a", "b"]}, "pay": {"bounds": (0, 9)}}
+COLUMNS = {
+    "cost": {},
+    "age": {"missing": 40},
+    "score": {},
+    "place": {"keys": ["a", "b"]},
+    "pay": {"bounds": (0, 9)},
+}
 
 
 def table(n: int = N) -> pa.Table:
@@ -125,7 +133,10 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
             spent.append(study.spent)
             raise ZeroDivisionError
 
-        with mock.patch.object(type(study.engine), "fetch", stopped), pytest.raises(ZeroDivisionError):
+        with (
+            mock.patch.object(type(study.engine), "fetch", stopped),
+            pytest.raises(ZeroDivisionError),
+        ):
             study.profile(["cost"], epsilon="0.2")
         assert spent == [study.spent] == [Fraction(1, 5)]
         assert study.profile(["cost"], epsilon="0.2")["cost"].counts
@@ -143,11 +154,23 @@ def test_the_spend_comes_before_the_reading_and_a_crash_is_not_charged_twice(tmp
         ([3], 1, InvalidParameter, "columns must be a list of names"),
         (["cost"], 0, InvalidParameter, "epsilon must be"),
         (["cost"], 1001, BudgetExceeded, "nothing was spent"),
-        (["cost"], "0.03", QueryRefused, "needs about 3,334 units, and there are 3,000: use about epsilon 0.034"),
-        (["cost", "age"], "0.05", QueryRefused, "of 2 columns at epsilon 0.05 needs about 4,000 units"),
+        (
+            ["cost"],
+            "0.03",
+            QueryRefused,
+            "needs about 3,334 units, and there are 3,000: use about epsilon 0.034",
+        ),
+        (
+            ["cost", "age"],
+            "0.05",
+            QueryRefused,
+            "of 2 columns at epsilon 0.05 needs about 4,000 units",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_spent_or_read(tmp_path, columns, epsilon, error, message):
+def test_what_cannot_be_is_refused_before_anything_is_spent_or_read(
+    tmp_path, columns, epsilon, error, message
+):
     with (
         study_of(tmp_path) as study,
         mock.patch.object(type(study.engine), "fetch", side_effect=AssertionError),
@@ -166,12 +189,18 @@ def test_where_the_number_of_people_is_private_too_few_are_charged_and_told(tmp_
         assert profile["cost"].missing is None
         assert profile.proposals == profile.lines == {}
         assert "too few to say: ask at a larger epsilon" in repr(profile)
-    with study_of(elsewhere(tmp_path), rows=0) as study, pytest.raises(QueryRefused, match="and there are 0"):
+    with (
+        study_of(elsewhere(tmp_path), rows=0) as study,
+        pytest.raises(QueryRefused, match="and there are 0"),
+    ):
         study.profile(["cost"], epsilon="0.2")
 
 
 def test_a_request_id_of_ours_is_kept_for_us(tmp_path):
-    with study_of(tmp_path) as study, pytest.raises(InvalidParameter, match=r"must not begin with 'discreet\.'"):
+    with (
+        study_of(tmp_path) as study,
+        pytest.raises(InvalidParameter, match=r"must not begin with 'discreet\.'"),
+    ):
         plans.profile_plan(study, ["cost"], 1).release(request_id="discreet.discover")
 
 
@@ -193,11 +222,27 @@ def test_bounds_of_an_array_are_those_of_the_study():
     rows = table()
     for name, expected in (("cost", (64, 256)), ("age", (0, 128)), ("score", (-16, 16))):
         for neighbors in ("change-one", "add-remove"):
-            assert discreet.bounds(rows[name], epsilon=50, neighbors=neighbors).bounds == expected, name
+            assert (
+                discreet.bounds(rows[name], epsilon=50, neighbors=neighbors).bounds == expected
+            ), name
 
 
 def test_odd_values_of_an_array_raise_nothing():
-    odd = [None, math.nan, math.inf, -math.inf, "x", "12", 10**400, -0.0, 5e-324, object(), 1e308, True, 2**70]
+    odd = [
+        None,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "x",
+        "12",
+        10**400,
+        -0.0,
+        5e-324,
+        object(),
+        1e308,
+        True,
+        2**70,
+    ]
     for neighbors in ("change-one", "add-remove"):
         profile = discreet.bounds(odd * 1000, epsilon=50, neighbors=neighbors)
         assert profile.bounds == (0, 16)
@@ -216,7 +261,9 @@ def test_bounds_of_an_array_are_charged_and_repeated(tmp_path):
     first = discreet.bounds([100] * 2000, epsilon="0.2", **account)
     assert discreet.bounds([7] * 2000, epsilon="0.2", **account) == first
     assert ledger.spent("survey") == Fraction(1, 5)
-    with pytest.raises(QueryRefused, match=r"needs about 500 units, and there are 499: use about epsilon 0\.21"):
+    with pytest.raises(
+        QueryRefused, match=r"needs about 500 units, and there are 499: use about epsilon 0\.21"
+    ):
         discreet.bounds([100] * 499, epsilon="0.2", **account)
     assert discreet.bounds([100] * 20, epsilon="0.2", neighbors="add-remove").bounds is None
     ledger.close()
@@ -230,7 +277,10 @@ def test_shares_are_within_their_error():
     for neighbors in ("change-one", "add-remove"):
         profiles = [discreet.bounds(values, epsilon="0.5", neighbors=neighbors) for _ in range(100)]
         for name, share in exact.items():
-            near = [abs(getattr(one, name).value - share) <= getattr(one, name).within for one in profiles]
+            near = [
+                abs(getattr(one, name).value - share) <= getattr(one, name).within
+                for one in profiles
+            ]
             assert sum(near) >= 78, (neighbors, name)
 
 
@@ -238,5 +288,7 @@ def test_a_share_that_noise_alone_could_be_was_not_seen():
     assert Share(0.01, 0.02).text == "none seen"
     assert Share(0.2231, 0.0123).text == "22.3 ± 1.3 %"
     empty = (0,) * len(octave_edges(True))
-    profile = ColumnProfile(name="x", counts=empty, scale=Fraction(1), epsilon=Fraction(1), whole=True, units=10**6)
+    profile = ColumnProfile(
+        name="x", counts=empty, scale=Fraction(1), epsilon=Fraction(1), whole=True, units=10**6
+    )
     assert (profile.missing.text, profile.negative, profile.between) == ("none seen", None, None)

@@ -27,7 +27,11 @@ def ways(axes, *sizes):
 
 
 def target(axes, levels, weight=1.0):
-    return Target(levels, tuple(tuple(a.spreads(level)) for a, level in zip(axes, levels, strict=True)), weight)
+    return Target(
+        levels,
+        tuple(tuple(a.spreads(level)) for a, level in zip(axes, levels, strict=True)),
+        weight,
+    )
 
 
 def summing(axes, levels):
@@ -54,15 +58,23 @@ def dense_variances(axes, measured, levels):
 @pytest.mark.parametrize("axes", [FLAT, EVEN])
 def test_variances_are_those_of_least_squares(axes):
     tables = ways(axes, 1, 2)
-    measured = allocated(axes, tuple(target(axes, table) for table in tables), frozenset(), known=False)
+    measured = allocated(
+        axes, tuple(target(axes, table) for table in tables), frozenset(), known=False
+    )
     noise = noise_of(axes, measured)
     for table in tables:
         dense = dense_variances(axes, measured, table)
-        assert variance(axes, target(axes, table), measured, known=False) == pytest.approx(dense.mean(), rel=1e-9)
+        assert variance(axes, target(axes, table), measured, known=False) == pytest.approx(
+            dense.mean(), rel=1e-9
+        )
         for cell in (0, -1):
-            cells = np.unravel_index(range(dense.size), [a.sizes[b] for a, b in zip(axes, table, strict=True)])
+            cells = np.unravel_index(
+                range(dense.size), [a.sizes[b] for a, b in zip(axes, table, strict=True)]
+            )
             chosen = [int(index[cell]) for index in cells]
-            ours = spread(noise, [(b, a.unit(b, c)) for a, b, c in zip(axes, table, chosen, strict=True)])
+            ours = spread(
+                noise, [(b, a.unit(b, c)) for a, b, c in zip(axes, table, chosen, strict=True)]
+            )
             assert ours == pytest.approx(dense[cell], rel=1e-3)  # weights are multiples of 2⁻¹⁶
 
 
@@ -80,16 +92,24 @@ def spread(noise, question):
 
 def test_noise_of_siblings_that_differ_in_number_is_that_of_the_fit():
     tables = [(1, 0), (2, 0), (2, 1), (0, 1)]
-    measured = allocated(NESTED, tuple(target(NESTED, table) for table in tables), frozenset(), known=False)
+    measured = allocated(
+        NESTED, tuple(target(NESTED, table) for table in tables), frozenset(), known=False
+    )
     noise, sizes = noise_of(NESTED, measured), [axis.sizes[-1] for axis in NESTED]
     for table in tables:
         weights = linear(NESTED, measured, table)
-        scales = np.concatenate([np.full(weight.shape[1], 1 / float(part)) for weight, (_, part) in weights])
-        dense = 2 * ((np.concatenate([weight for weight, _ in weights], axis=1) * scales) ** 2).sum(axis=1)
+        scales = np.concatenate(
+            [np.full(weight.shape[1], 1 / float(part)) for weight, (_, part) in weights]
+        )
+        dense = 2 * ((np.concatenate([weight for weight, _ in weights], axis=1) * scales) ** 2).sum(
+            axis=1
+        )
         shape = [axis.sizes[level] for axis, level in zip(NESTED, table, strict=True)]
         for cell in range(math.prod(shape)):
             places = np.unravel_index(cell, shape)
-            question = [(b, a.unit(b, int(c))) for a, b, c in zip(NESTED, table, places, strict=True)]
+            question = [
+                (b, a.unit(b, int(c))) for a, b, c in zip(NESTED, table, places, strict=True)
+            ]
             assert spread(noise, question) == pytest.approx(dense[cell], rel=1e-6)
     assert sizes == [6, 2]
 
@@ -102,11 +122,15 @@ def linear(axes, measured, table):
         columns = []
         for cell in range(math.prod(shape)):
             cells = {
-                levels: np.zeros([axis.sizes[b] for axis, b in zip(axes, levels, strict=True)], np.int64)
+                levels: np.zeros(
+                    [axis.sizes[b] for axis, b in zip(axes, levels, strict=True)], np.int64
+                )
                 for levels, _ in measured
             }
             cells[chosen].ravel()[cell] = 1
-            numerators, denominator = Fit(axes=axes, measured=measured, cells=cells, unit=1, known=None).table(table)
+            numerators, denominator = Fit(
+                axes=axes, measured=measured, cells=cells, unit=1, known=None
+            ).table(table)
             columns.append(numerators.ravel() / denominator)
         found.append((np.array(columns).T, (chosen, part)))
     return found
@@ -118,7 +142,9 @@ def test_tables_agree_exactly_whatever_the_noise_was_and_are_exact_without_it(ax
     random = np.random.default_rng(5)
     full = random.integers(0, 50, [axis.sizes[-1] for axis in axes])
     tables = [*ways(axes, 0, 1, 2), *([(1, 0), (1, axes[1].levels)] if axes is not FLAT else [])]
-    measured = allocated(axes, tuple(target(axes, table) for table in tables), frozenset(), known=known)
+    measured = allocated(
+        axes, tuple(target(axes, table) for table in tables), frozenset(), known=known
+    )
     for noise in (0, 40):
         cells = {}
         for levels, _ in measured:
@@ -126,17 +152,27 @@ def test_tables_agree_exactly_whatever_the_noise_was_and_are_exact_without_it(ax
             for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
                 exact = axis.summed(exact, index, axis.levels, level)
             cells[levels] = exact + random.integers(-noise, noise + 1, exact.shape)
-        fit = Fit(axes=axes, measured=measured, cells=cells, unit=1, known=int(full.sum()) if known else None)
+        fit = Fit(
+            axes=axes,
+            measured=measured,
+            cells=cells,
+            unit=1,
+            known=int(full.sum()) if known else None,
+        )
         found = {table: fit.table(table) for table in tables}
         for table, (numerators, denominator) in found.items():
             for coarse in tables:
                 if all(a <= b for a, b in zip(coarse, table, strict=True)):
                     summed = numerators
-                    for index, (axis, low, high) in enumerate(zip(axes, coarse, table, strict=True)):
+                    for index, (axis, low, high) in enumerate(
+                        zip(axes, coarse, table, strict=True)
+                    ):
                         summed = axis.summed(summed, index, high, low)
                     other, below = found[coarse]
                     exact = zip(summed.ravel(), other.ravel(), strict=True)
-                    assert all(Fraction(int(a), denominator) == Fraction(int(b), below) for a, b in exact)
+                    assert all(
+                        Fraction(int(a), denominator) == Fraction(int(b), below) for a, b in exact
+                    )
             if not noise:
                 summed = full
                 for index, (axis, level) in enumerate(zip(axes, table, strict=True)):
@@ -151,14 +187,18 @@ def test_large_cells_are_fitted_in_integers_of_any_size():
     axes = (Axis((1, 3)), Axis((1, 2)))
     measured = (((1, 1), Fraction(1)),)
     cells = {(1, 1): np.array([[2**80, 1], [0, -(2**70)], [3, 5]], object)}
-    numerators, denominator = Fit(axes=axes, measured=measured, cells=cells, unit=1, known=None).table((1, 0))
+    numerators, denominator = Fit(
+        axes=axes, measured=measured, cells=cells, unit=1, known=None
+    ).table((1, 0))
     assert [int(n) // denominator for n in numerators.ravel()] == [2**80 + 1, -(2**70), 8]
     assert all(int(n) % denominator == 0 for n in numerators.ravel())
 
 
 def test_parts_of_epsilon_add_up_to_one_and_weights_of_a_part_to_one():
     axes = tuple(Axis((1, n)) for n in (9, 7, 5, 2, 6, 2))
-    measured = allocated(axes, tuple(target(axes, t) for t in ways(axes, 1, 2)), frozenset(), known=False)
+    measured = allocated(
+        axes, tuple(target(axes, t) for t in ways(axes, 1, 2)), frozenset(), known=False
+    )
     assert sum(part for _, part in measured) == 1
     assert all(part > 0 for _, part in measured)
     for part in product((0, 1), repeat=6):
@@ -216,5 +256,7 @@ def test_a_public_number_of_rows_makes_errors_smaller():
     found = {}
     for known in (False, True):
         measured = allocated(axes, targets, frozenset(), known=known)
-        found[known] = np.mean([math.sqrt(variance(axes, one, measured, known=known)) for one in targets])
+        found[known] = np.mean(
+            [math.sqrt(variance(axes, one, measured, known=known)) for one in targets]
+        )
     assert found[True] < 0.97 * found[False]

@@ -19,7 +19,13 @@ def combined():
 
 @pytest.mark.parametrize(
     ("ratios", "steps"),
-    [((3, 3, 3), 0), ((3, 3.0002, 3.0001), 0), ((3, 3.01, 3.1), WARM), ((3, 4, 3), COLD), ((1e-9, 1e9, 1), COLD)],
+    [
+        ((3, 3, 3), 0),
+        ((3, 3.0002, 3.0001), 0),
+        ((3, 3.01, 3.1), WARM),
+        ((3, 4, 3), COLD),
+        ((1e-9, 1e9, 1), COLD),
+    ],
 )
 def test_a_kept_radius_is_never_too_small_and_hardly_too_large(ratios, steps):
     kept, key, scales = combined(), key_of(QUESTION), np.array([20.0, 40.0, 40.0])

@@ -1,4 +1,6 @@
-"""Reports at the edges of what can be asked: what breaks a plan is refused before the spend, the rest is right."""
+"""Reports at the edges of what can be asked: what breaks a plan is refused before the spend, the
+rest is right.
+"""
 
 import warnings
 from dataclasses import replace
@@ -18,7 +20,10 @@ from reports import TABLES, study_in
 
 def study_of(folder, data, columns, **terms):
     told = {"epsilon": 10_000, "version": "1", "neighbors": "add-remove", **terms}
-    return Study(Policy(source=pa.table(data), columns=columns, folder=folder, **told), ledger=folder / "s.ledger")
+    return Study(
+        Policy(source=pa.table(data), columns=columns, folder=folder, **told),
+        ledger=folder / "s.ledger",
+    )
 
 
 def test_parts_that_do_not_add_up_to_epsilon_release_nothing(tmp_path):
@@ -26,7 +31,9 @@ def test_parts_that_do_not_add_up_to_epsilon_release_nothing(tmp_path):
         plan = study.report(TABLES, epsilon=1)
         for factor in (2, Fraction(1, 2)):
             with pytest.raises(InvalidParameter, match="add up to its epsilon"):
-                replace(plan, measured=tuple((levels, part * factor) for levels, part in plan.measured)).release()
+                replace(
+                    plan, measured=tuple((levels, part * factor) for levels, part in plan.measured)
+                ).release()
         with pytest.raises(InvalidParameter, match="add up to its epsilon"):
             replace(plan, measured=()).release()
         assert study.spent == 0
@@ -34,7 +41,10 @@ def test_parts_that_do_not_add_up_to_epsilon_release_nothing(tmp_path):
 
 @pytest.mark.parametrize("weight", ["1000001", "1e10", "1e300", "1e-300"])
 def test_a_weight_that_leaves_nothing_for_others_is_refused(tmp_path, weight):
-    with study_in(tmp_path) as study, pytest.raises(InvalidParameter, match="between 1/1000000 and 1000000"):
+    with (
+        study_in(tmp_path) as study,
+        pytest.raises(InvalidParameter, match="between 1/1000000 and 1000000"),
+    ):
         study.report(TABLES, epsilon=1, weights={"by_county": weight})
 
 
@@ -54,7 +64,9 @@ def test_tables_that_weigh_next_to_nothing_are_measured_too(tmp_path, terms):
         assert low - (high - low) <= 3_000 / 9 <= high + (high - low), n
 
 
-@pytest.mark.parametrize(("within", "words"), [({}, "name at least one table"), ("1e-300", "must be larger")])
+@pytest.mark.parametrize(
+    ("within", "words"), [({}, "name at least one table"), ("1e-300", "must be larger")]
+)
 def test_errors_that_nothing_reaches_are_refused(tmp_path, within, words):
     with study_in(tmp_path) as study, pytest.raises(InvalidParameter, match=words):
         study.report(TABLES, within=within)
@@ -65,7 +77,10 @@ def test_a_number_that_is_0_or_1_has_halves_and_its_values_are_counted(tmp_path,
     data = {"sex": ["f", "m"] * 500, "smokes": [0, 1, 1, 1, None] * 200}
     columns = {"sex": {"keys": ["f", "m"]}, "smokes": {"bounds": [0, 1], **missing}}
     tables = {
-        "by_sex": "SELECT sex, avg(smokes) AS p, sum(smokes) AS s, count(smokes) AS c FROM data GROUP BY sex",
+        "by_sex": (
+            "SELECT sex, avg(smokes) AS p, sum(smokes) AS s, count(smokes) AS c FROM data GROUP"
+            " BY sex"
+        ),
         "all": "SELECT count(smokes) AS c, avg(smokes) AS p FROM data",
     }
     with study_of(tmp_path, data, columns) as study:
@@ -91,7 +106,10 @@ def test_other_parents_are_another_report(tmp_path):
     for parents, states, spent in (("AABB", [950, 11], 1_000), ("ABAB", [910, 51], 2_000)):
         rows = [f"{county},{state}" for county, state in zip("abcd", parents, strict=True)]
         (tmp_path / "keys.csv").write_text("\n".join(["county,state", *rows]) + "\n")
-        columns = {"county": {"keys": "keys.csv#county", "parent": "state"}, "state": {"keys": ["A", "B"]}}
+        columns = {
+            "county": {"keys": "keys.csv#county", "parent": "state"},
+            "state": {"keys": ["A", "B"]},
+        }
         with study_of(tmp_path, data, columns) as study:
             report = study.report(tables, epsilon=1_000).release()
             assert report["states"]["n"] == pytest.approx(states, abs=0.2)
@@ -103,9 +121,14 @@ def test_other_parents_are_another_report(tmp_path):
 def test_many_columns_are_planned_in_time_and_too_many_are_refused(tmp_path):
     columns = {f"c{at}": {"keys": ["a"]} for at in range(61)}
     with study_of(tmp_path, {name: ["a"] * 3 for name in columns}, columns) as study:
-        tables = {f"t{at}": f"SELECT c{at}, count(*) AS n FROM data GROUP BY c{at}" for at in range(61)}  # noqa: S608
+        tables = {
+            f"t{at}": f"SELECT c{at}, count(*) AS n FROM data GROUP BY c{at}"  # noqa: S608
+            for at in range(61)
+        }
         some = dict(list(tables.items())[:24])  # of 2²⁴ parts, 25 are asked for
-        assert study.report(some, epsilon=5_000).release()["t23"]["n"] == pytest.approx([3], abs=0.5)
+        assert study.report(some, epsilon=5_000).release()["t23"]["n"] == pytest.approx(
+            [3], abs=0.5
+        )
         with pytest.raises(QueryRefused, match="at most 60 group columns"):
             study.report(tables, epsilon=1)
         assert study.spent == 5_000
@@ -144,20 +167,30 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
         )
         assert "discovered" not in report["sexes"].record
         assert report["in_a"].record["discovered"] == told  # its cells are those of discovered keys
-        assert study.sql(tables["in_a"], epsilon=5).release().record["discovered"] == told  # from the report
-        assert "discovered" not in study.sql(tables["in_a"], epsilon=6).release().record  # it rests on rows alone
-        assert "δ is only that of the discovered keys" in report.save(tmp_path / "it.md")[0].read_text("utf-8")
+        # from the report
+        assert study.sql(tables["in_a"], epsilon=5).release().record["discovered"] == told
+        # it rests on rows alone
+        assert "discovered" not in study.sql(tables["in_a"], epsilon=6).release().record
+        assert "δ is only that of the discovered keys" in report.save(tmp_path / "it.md")[
+            0
+        ].read_text("utf-8")
         alone = study.sql(tables["towns"], epsilon=5)
         assert alone.cost == 0
         assert alone.release().record["discovered"] == told
 
 
 def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
-    data, columns = {"sex": ["f", "m"] * 25, "x": [1.0] * 50}, {"sex": {"keys": ["f", "m"]}, "x": {"bounds": [0, 9]}}
+    data, columns = (
+        {"sex": ["f", "m"] * 25, "x": [1.0] * 50},
+        {
+            "sex": {"keys": ["f", "m"]},
+            "x": {"bounds": [0, 9]},
+        },
+    )
     nobody = "sex IN ('f') AND sex IN ('m')"
     tables = {
         "sexes": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
-        "nobody": f"SELECT count(*) AS n, sum(x) AS s, avg(x) AS m FROM data WHERE {nobody}",  # noqa: S608
+        "nobody": (f"SELECT count(*) AS n, sum(x) AS s, avg(x) AS m FROM data WHERE {nobody}"),  # noqa: S608
         "none": f"SELECT sex, count(*) AS n FROM data WHERE {nobody} GROUP BY sex",  # noqa: S608
     }
     with study_of(tmp_path, data, columns) as study:
@@ -171,7 +204,12 @@ def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
 def test_a_discovered_column_is_named_also_where_missing_values_have_a_label():
     """A policy refuses the two together; where a group has both, the record still names the column."""
     with pytest.raises(InvalidParameter, match="it would add a key to the discovered keys"):
-        Policy(source="x.csv", epsilon=1, delta="1e-6", columns={"town": {"keys": "discover", "missing": "a"}})
+        Policy(
+            source="x.csv",
+            epsilon=1,
+            delta="1e-6",
+            columns={"town": {"keys": "discover", "missing": "a"}},
+        )
     town = Column("town", "text")
     groups = [Group("g", Coalesce((town, Constant("a", "text"))), Keys.of(["a", "b"]))]
     found = Discovered(keys={"town": ("a", "b")}, epsilon=Fraction(1), delta=Fraction(1, 10**6))

@@ -1,4 +1,6 @@
-"""A parent column follows from its children, wherever it is asked: the file of keys decides, not the rows."""
+"""A parent column follows from its children, wherever it is asked: the file of keys decides, not
+the rows.
+"""
 
 import psycopg
 import pyarrow as pa
@@ -39,7 +41,10 @@ COLUMNS = {
 
 def study_in(folder, columns=COLUMNS, *, states="AABC", **terms):
     for name, lines in {
-        "counties": ["county,state", *(f"{county},{state}" for county, state in zip("abcd", states, strict=True))],
+        "counties": [
+            "county,state",
+            *(f"{county},{state}" for county, state in zip("abcd", states, strict=True)),
+        ],
         "numbers": ["number,state", "1,A", "2,A", "3,B", "4,C"],
         "states": ["state,country", "A,X", "B,X", "C,Y"],
     }.items():
@@ -56,10 +61,15 @@ def rounded(answer):
 @pytest.mark.parametrize("unit", [{}, {"unit": "number", "max_rows": 20}])
 def test_a_parent_is_that_of_the_listed_key_alone_and_in_a_report(tmp_path, unit):
     with study_in(tmp_path, **unit) as study:
-        alone = {name: rounded(study.sql(text, epsilon=LARGEST).release()) for name, text in TABLES.items()}
+        alone = {
+            name: rounded(study.sql(text, epsilon=LARGEST).release())
+            for name, text in TABLES.items()
+        }
         report = study.report(TABLES, epsilon=LARGEST).release()
         assert {name: rounded(report[name]) for name in TABLES} == EXACT
-        [negated] = study.sql("SELECT count(*) AS n FROM data WHERE NOT (state = 'A')", epsilon=LARGEST).release()["n"]
+        [negated] = study.sql(
+            "SELECT count(*) AS n FROM data WHERE NOT (state = 'A')", epsilon=LARGEST
+        ).release()["n"]
         assert round(negated) == 3  # of rows without a listed county it is missing, as in SQL
         far = alone.pop("far")
         assert far == [8, 4, 2, 0]  # asked alone, it lists every county
@@ -71,11 +81,14 @@ def test_a_parent_is_that_of_the_listed_key_alone_and_in_a_report(tmp_path, unit
 
 def test_a_level_between_that_nobody_asks_for_is_passed_over(tmp_path):
     with study_in(tmp_path) as study:
-        report = study.report({name: TABLES[name] for name in ("counties", "countries")}, epsilon=LARGEST).release()
+        report = study.report(
+            {name: TABLES[name] for name in ("counties", "countries")}, epsilon=LARGEST
+        ).release()
         assert [axis["cells"] for axis in report.record["axes"]] == [[1, 3, 5]]
         assert rounded(report["countries"]) == EXACT["countries"]
         nested = study.report(
-            {"all": "SELECT country, state, county, count(*) AS n FROM data GROUP BY 1, 2, 3"}, epsilon=9
+            {"all": "SELECT country, state, county, count(*) AS n FROM data GROUP BY 1, 2, 3"},
+            epsilon=9,
         )
         columns = nested.release()["all"].to_dict()
         assert [columns[name] for name in COLUMNS] == [list("abcd"), list("AABC"), list("XXXY")]
@@ -87,7 +100,11 @@ def test_children_with_a_label_for_missing_values_take_their_parent_along(tmp_pa
         report = study.report(TABLES, epsilon=LARGEST).release()
         for name in ("states", "countries", "others"):
             exact = [*EXACT[name][:-1], EXACT[name][-1] + 1]
-            assert rounded(report[name]) == rounded(study.sql(TABLES[name], epsilon=LARGEST).release()) == exact
+            assert (
+                rounded(report[name])
+                == rounded(study.sql(TABLES[name], epsilon=LARGEST).release())
+                == exact
+            )
 
 
 def test_children_may_be_numbers_and_the_rest_has_the_label_of_the_parent(tmp_path):
@@ -115,8 +132,14 @@ def test_a_table_of_a_report_under_other_parents_is_another_question(tmp_path):
             assert study.spent == spent
             for name in ("states", "one", "counties", "far"):
                 assert study.sql(TABLES[name], epsilon=1_000).cost == 0
-            assert rounded(study.sql(TABLES["states"], epsilon=1_000).release()) == rounded(report["states"]) == exact
-    with study_in(tmp_path, states="AABB", columns={**COLUMNS, "state": {"keys": ["A", "B"]}}) as study:
+            assert (
+                rounded(study.sql(TABLES["states"], epsilon=1_000).release())
+                == rounded(report["states"])
+                == exact
+            )
+    with study_in(
+        tmp_path, states="AABB", columns={**COLUMNS, "state": {"keys": ["A", "B"]}}
+    ) as study:
         assert study.sql(TABLES["states"], epsilon=1_000).cost == 1_000
         assert study.sql(TABLES["one"], epsilon=1_000).cost == 1_000
         assert study.sql(TABLES["counties"], epsilon=1_000).cost == 0  # whose cells are the same
@@ -126,7 +149,10 @@ def test_a_table_of_a_report_under_other_parents_is_another_question(tmp_path):
     ("columns", "words"),
     [
         ({"state": {"keys": "circle.csv#state", "parent": "county"}}, "must not lead back"),
-        ({"number": {"keys": "numbers.csv#number", "parent": "state"}}, "can be the parent of one column only"),
+        (
+            {"number": {"keys": "numbers.csv#number", "parent": "state"}},
+            "can be the parent of one column only",
+        ),
     ],
 )
 def test_parents_in_a_circle_or_of_two_columns_are_refused(tmp_path, columns, words):
@@ -140,11 +166,15 @@ def test_conditions_on_a_parent_of_very_many_are_refused_before_the_spend(tmp_pa
     with study_in(tmp_path, {"state": {"keys": list("ABC")}, "number": {"keys": [1]}}):
         pass
     (tmp_path / "many.csv").write_text("\n".join(["number,state", *lines]) + "\n")
-    columns = {"number": {"keys": "many.csv#number", "parent": "state"}, "state": {"keys": list("ABC")}}
+    columns = {
+        "number": {"keys": "many.csv#number", "parent": "state"},
+        "state": {"keys": list("ABC")},
+    }
     with study_in(tmp_path, columns) as study:
         with pytest.raises(QueryRefused, match="conditions may use up to 1,000"):
             study.sql(TABLES["one"], epsilon=1)
-        assert rounded(study.sql(TABLES["states"], epsilon=LARGEST).release()) == [3, 9, 4]  # groups are joined
+        # groups are joined
+        assert rounded(study.sql(TABLES["states"], epsilon=LARGEST).release()) == [3, 9, 4]
         assert study.spent == LARGEST
 
 
@@ -159,12 +189,18 @@ COLLATED_EXACT = {"counties": [5, 3, 2, 4], "states": [8, 6], "sexes": [9, 0], "
 
 
 def _collation(connection):
-    """One that takes a, A and á for equal; where the server has no ICU, that of a language, or at least another."""
+    """One that takes a, A and á for equal; where the server has no ICU, that of a language, or at
+    least another.
+    """
     try:
-        connection.execute("CREATE COLLATION odd (provider = icu, locale = 'und-u-ks-level1', deterministic = false)")
+        connection.execute(
+            "CREATE COLLATION odd (provider = icu, locale = 'und-u-ks-level1', deterministic ="
+            " false)"
+        )
     except psycopg.Error:
         query = (
-            "SELECT collname FROM pg_collation WHERE collcollate ~ 'UTF|utf' OR collname = 'ucs_basic' ORDER BY 1 DESC"
+            "SELECT collname FROM pg_collation WHERE collcollate ~ 'UTF|utf' OR collname ="
+            " 'ucs_basic' ORDER BY 1 DESC"
         )
         [name, *_] = connection.execute(query).fetchone()
         return f'"{name}"'
@@ -173,12 +209,18 @@ def _collation(connection):
 
 @pytest.fixture(params=["C", "other"])
 def address(postgres, request):
-    """A table whose texts have the collation C, or that of some language, which servers with ICU can make lenient."""
+    """A table whose texts have the collation C, or that of some language, which servers with ICU
+    can make lenient.
+    """
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS collated CASCADE; CREATE SCHEMA collated; SET search_path = collated")
+        connection.execute(
+            "DROP SCHEMA IF EXISTS collated CASCADE; CREATE SCHEMA collated; SET search_path ="
+            " collated"
+        )
         name = '"C"' if request.param == "C" else _collation(connection)
         connection.execute(
-            f"CREATE TABLE t (county text COLLATE {name}, state text COLLATE {name}, sex varchar(9) COLLATE {name})"
+            f"CREATE TABLE t (county text COLLATE {name}, state text COLLATE {name}, sex varchar(9)"
+            f" COLLATE {name})"
         )
         rows = [(county, "y", "f") for county, many in COLLATED_ROWS for _ in range(many)]
         connection.cursor().executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
@@ -196,7 +238,10 @@ def test_keys_and_parents_compare_by_their_bytes(address, tmp_path):
     terms = {"epsilon": 10**6, "neighbors": "add-remove", "version": "1", "folder": tmp_path}
     policy = Policy(source=address, columns=columns, **terms)
     with Study(policy, ledger=tmp_path / "study.ledger") as study:
-        alone = {name: study.sql(text, epsilon=LARGEST).release()["n"] for name, text in COLLATED_TABLES.items()}
+        alone = {
+            name: study.sql(text, epsilon=LARGEST).release()["n"]
+            for name, text in COLLATED_TABLES.items()
+        }
         report = study.report(COLLATED_TABLES, epsilon=LARGEST).release()
         for name, exact in COLLATED_EXACT.items():
             assert [round(n) for n in report[name]["n"]] == [round(n) for n in alone[name]] == exact

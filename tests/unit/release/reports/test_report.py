@@ -1,6 +1,6 @@
-"""Whole reports: at ε = 10⁵ they are what plain DuckDB says of the same rows; all tables agree; one entry."""
-
-# ruff: noqa: S608 - questions are made of parts
+"""Whole reports: at ε = 10⁵ they are what plain DuckDB says of the same rows; all tables agree; one
+entry.
+"""
 
 import json
 import math
@@ -60,24 +60,46 @@ def study(tmp_path, columns=COLUMNS, data=None, **promise):
 
 TABLES = {
     "by_county": "SELECT county, count(*) AS n FROM data GROUP BY county",
-    "by_sex_month": "SELECT sex, month(day) AS m, count(*) AS n, count(ok) AS k FROM data GROUP BY sex, month(day)",
-    "ages": "SELECT bin(age, 0, 18, 65, 90) AS a, count(*) AS n, count(cost) AS k FROM data GROUP BY 1",
-    "costs": "SELECT county, avg(cost) AS mean, sum(cost) AS total, avg(ok) AS good FROM data GROUP BY county",
-    "two": "SELECT sex, avg(cost) AS mean, avg(age) AS age, count(ok = true) AS n FROM data GROUP BY sex",
+    "by_sex_month": (
+        "SELECT sex, month(day) AS m, count(*) AS n, count(ok) AS k FROM data GROUP BY sex,"
+        " month(day)"
+    ),
+    "ages": (
+        "SELECT bin(age, 0, 18, 65, 90) AS a, count(*) AS n, count(cost) AS k FROM data GROUP BY 1"
+    ),
+    "costs": (
+        "SELECT county, avg(cost) AS mean, sum(cost) AS total, avg(ok) AS good FROM data GROUP BY"
+        " county"
+    ),
+    "two": (
+        "SELECT sex, avg(cost) AS mean, avg(age) AS age, count(ok = true) AS n FROM data GROUP"
+        " BY sex"
+    ),
     "all": "SELECT count(*) AS n, avg(age) AS age FROM data",
 }
 PLAIN = {
     "by_county": "SELECT county, count(*) FROM data WHERE county IS NOT NULL GROUP BY 1 ORDER BY 1",
-    "by_sex_month": """SELECT sex, month(day), count(*), count(ok) FILTER (ok IS NOT NULL) FROM data GROUP BY 1, 2
-        ORDER BY 1, 2""",
-    "ages": """SELECT CASE WHEN age < 18 THEN '[0, 18)' WHEN age < 65 THEN '[18, 65)' ELSE '[65, 90]' END, count(*),
-        count(cost) FROM data WHERE age BETWEEN 0 AND 90 GROUP BY 1 ORDER BY 1""",
-    "costs": """SELECT county, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END),
+    "by_sex_month": (
+        """SELECT sex, month(day), count(*), count(ok) FILTER (ok IS NOT NULL) FROM data GROUP BY 1, 2
+        ORDER BY 1, 2"""
+    ),
+    "ages": (
+        """SELECT CASE WHEN age < 18 THEN '[0, 18)' WHEN age < 65 THEN '[18, 65)' ELSE '[65, 90]' END, count(*),
+        count(cost) FROM data WHERE age BETWEEN 0 AND 90 GROUP BY 1 ORDER BY 1"""
+    ),
+    "costs": (
+        """SELECT county, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END),
         sum(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(ok::INT) FROM data WHERE county IS NOT NULL GROUP BY 1
-        ORDER BY 1""",
-    "two": """SELECT sex, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(CASE WHEN age > 90 THEN 90
-        WHEN age < 0 THEN 0 ELSE age END), count(ok) FROM data GROUP BY 1 ORDER BY 1""",
-    "all": "SELECT count(*), avg(CASE WHEN age > 90 THEN 90 WHEN age < 0 THEN 0 ELSE age END) FROM data",
+        ORDER BY 1"""
+    ),
+    "two": (
+        """SELECT sex, avg(CASE WHEN cost > 8 THEN 8 ELSE cost END), avg(CASE WHEN age > 90 THEN 90
+        WHEN age < 0 THEN 0 ELSE age END), count(ok) FROM data GROUP BY 1 ORDER BY 1"""
+    ),
+    "all": (
+        "SELECT count(*), avg(CASE WHEN age > 90 THEN 90 WHEN age < 0 THEN 0 ELSE age END) FROM"
+        " data"
+    ),
 }
 
 
@@ -102,17 +124,26 @@ def test_without_noise_every_table_is_what_plain_duckdb_says(tmp_path, neighbors
             assert len(ours) == len(theirs)
             for own, plain in zip(ours, theirs, strict=True):
                 for a, b in zip(own, plain, strict=True):
-                    assert a == b if isinstance(b, str) else a == pytest.approx(float(b), rel=2e-5, abs=1e-5), name
+                    assert (
+                        a == b
+                        if isinstance(b, str)
+                        else a == pytest.approx(float(b), rel=2e-5, abs=1e-5)
+                    ), name
 
 
 def test_units_with_several_rows_are_capped_once_for_all_tables(tmp_path):
     data = people()
     with study(tmp_path, data=data, unit="who", max_rows=2) as opened:
         report = opened.report(
-            {"sex": "SELECT sex, count(*) AS n FROM data GROUP BY sex", "all": "SELECT count(*) AS n FROM data"},
+            {
+                "sex": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
+                "all": "SELECT count(*) AS n FROM data",
+            },
             epsilon=LARGEST,
         ).release()
-        [[capped]] = plainly(data, "SELECT sum(least(n, 2)) FROM (SELECT count(*) n FROM data GROUP BY who)")
+        [[capped]] = plainly(
+            data, "SELECT sum(least(n, 2)) FROM (SELECT count(*) n FROM data GROUP BY who)"
+        )
         assert round(report["all"]["n"][0]) == capped
         assert round(sum(report["sex"]["n"])) == capped
 
@@ -146,7 +177,7 @@ def test_a_condition_on_keys_chooses_cells_and_any_other_is_refused(tmp_path, co
     data = people(800)
     tables = {
         "all": "SELECT sex, count(*) AS n FROM data GROUP BY sex",
-        "some": f"SELECT sex, count(*) AS n FROM data WHERE {condition} GROUP BY sex",
+        "some": f"SELECT sex, count(*) AS n FROM data WHERE {condition} GROUP BY sex",  # noqa: S608
     }
     with study(tmp_path, data=data) as opened:
         if not decided:
@@ -155,7 +186,7 @@ def test_a_condition_on_keys_chooses_cells_and_any_other_is_refused(tmp_path, co
             assert opened.spent == 0
             return
         report = opened.report(tables, epsilon=LARGEST).release()
-        [[exact]] = plainly(data, f"SELECT count(*) FROM data WHERE {condition}")
+        [[exact]] = plainly(data, f"SELECT count(*) FROM data WHERE {condition}")  # noqa: S608
         assert round(sum(report["some"]["n"])) == exact
         assert len(report["all"]) == 3
 
@@ -194,19 +225,31 @@ def test_states_are_the_sums_of_their_counties(tmp_path):
                 zip(PARENTS, PLACES, strict=True)
             )
             for state, total in zip(states["state"], states["n"], strict=True):
-                parts = [n for n, own in zip(counties["n"], counties["state"], strict=True) if own == state]
+                parts = [
+                    n
+                    for n, own in zip(counties["n"], counties["state"], strict=True)
+                    if own == state
+                ]
                 assert sum(parts) == pytest.approx(total, rel=1e-12)
             numerators, below = report.counts("states")
             inner, deep = report.counts("counties")
-            sums = [sum(int(n) for n, own in zip(inner, PARENTS, strict=True) if own == s) for s in ("s0", "s1", "s2")]
-            assert [Fraction(int(n), below) for n in numerators] == [Fraction(n, deep) for n in sums]
+            sums = [
+                sum(int(n) for n, own in zip(inner, PARENTS, strict=True) if own == s)
+                for s in ("s0", "s1", "s2")
+            ]
+            assert [Fraction(int(n), below) for n in numerators] == [
+                Fraction(n, deep) for n in sums
+            ]
         [[exact]] = plainly(data, "SELECT count(*) FROM data WHERE state = 's1'")
         assert round(sum(report["one"]["n"])) == exact
 
 
 def test_parents_that_are_no_keys_are_refused(tmp_path):
     columns = {**hierarchy(tmp_path), "state": {"keys": ["s0", "s1"]}}
-    with study(tmp_path, columns) as opened, pytest.raises(QueryRefused, match="the file of keys of county"):
+    with (
+        study(tmp_path, columns) as opened,
+        pytest.raises(QueryRefused, match="the file of keys of county"),
+    ):
         opened.report(
             {
                 "a": "SELECT state, count(*) n FROM data GROUP BY state",
@@ -222,14 +265,24 @@ def test_a_report_is_one_entry_and_free_when_asked_again(tmp_path):
         plan = opened.report(TABLES, epsilon="0.75")
         assert opened.spent == 0
         report = plan.release()
-        again = opened.report(dict(reversed(TABLES.items())), epsilon="0.75", confidence="0.9").release()
+        again = opened.report(
+            dict(reversed(TABLES.items())), epsilon="0.75", confidence="0.9"
+        ).release()
         assert report.content == again.content
         assert opened.spent == Fraction(3, 4)
-        assert [entry.kind for entry in opened.ledger.entries("study")] == ["create", "spend", "answer", "repeat"]
+        assert [entry.kind for entry in opened.ledger.entries("study")] == [
+            "create",
+            "spend",
+            "answer",
+            "repeat",
+        ]
         with pytest.raises(BudgetExceeded):
             opened.report(TABLES, epsilon="0.5").release()
         assert opened.spent == Fraction(3, 4)
-        widths = [[high - low for low, high in one.interval("n")] for one in (report["by_county"], again["by_county"])]
+        widths = [
+            [high - low for low, high in one.interval("n")]
+            for one in (report["by_county"], again["by_county"])
+        ]
         assert widths[1] < widths[0]
 
 
@@ -249,11 +302,14 @@ def test_a_table_of_a_report_is_free_when_it_is_asked_alone(tmp_path):
             assert plan.release().rows == report[name].rows
         assert opened.spent == 1
         repeats = [entry for entry in opened.ledger.entries("study") if entry.kind == "repeat"]
-        assert [(entry.asked, entry.amount) for entry in repeats] == [(text, 0) for text in tables.values()]
+        assert [(entry.asked, entry.amount) for entry in repeats] == [
+            (text, 0) for text in tables.values()
+        ]
         opened.ledger.verify()
         larger = opened.sql(TABLES["by_county"], epsilon="1.5")
         assert larger.cost == Fraction(3, 2)  # a larger ε is another question
-        assert opened.sql("SELECT sex, count(*) AS n FROM data GROUP BY sex", epsilon=1).cost == 1  # no table of it
+        # no table of it
+        assert opened.sql("SELECT sex, count(*) AS n FROM data GROUP BY sex", epsilon=1).cost == 1
 
 
 def test_a_table_of_another_analysts_report_does_not_tell_its_title(tmp_path):
@@ -263,14 +319,24 @@ def test_a_table_of_another_analysts_report_does_not_tell_its_title(tmp_path):
         opened.report(TABLES, epsilon=1, title="Layoffs in Essex").release(analyst="ann")
         plan = opened.sql(TABLES["by_county"], epsilon=1)
         answer = plan.release(analyst="bob", request_id="mine")
-        assert "Layoffs" not in f"{plan!r} {plan._repr_html_()} {answer!r} {answer._repr_html_()} {answer.recorded}"
+        assert (
+            "Layoffs" not in f"{plan!r} {plan._repr_html_()} {answer!r} {answer._repr_html_()}"
+            f" {answer.recorded}"
+        )
         assert opened.ledger.spent("study", analyst="bob") == 0
         [entry] = opened.ledger.recent("study", last=10, analyst="bob")[1:]
-        assert (entry.kind, entry.request_id, entry.asked) == ("repeat", "mine", TABLES["by_county"])
-        assert plan.release(analyst="bob", request_id="mine").rows == answer.rows  # the same request: no other entry
+        assert (entry.kind, entry.request_id, entry.asked) == (
+            "repeat",
+            "mine",
+            TABLES["by_county"],
+        )
+        # the same request: no other entry
+        assert plan.release(analyst="bob", request_id="mine").rows == answer.rows
         assert len(opened.ledger.recent("study", last=10, analyst="bob")) == 2
         with pytest.raises(InvalidParameter, match="was used for another"):
-            opened.sql("SELECT sex, avg(age) AS x FROM data GROUP BY sex", epsilon=1).release(request_id="mine")
+            opened.sql("SELECT sex, avg(age) AS x FROM data GROUP BY sex", epsilon=1).release(
+                request_id="mine"
+            )
         with pytest.raises(BudgetExceeded, match="has no share"):
             plan.release(analyst="carl")
 
@@ -291,8 +357,16 @@ def test_data_that_changed_has_no_report(tmp_path):
         (TABLES, {"epsilon": 1, "weights": {"nothing": 2}}, "weights must name tables"),
         (TABLES, {"epsilon": 1, "integers": 1}, "integers must be True or False"),
         (TABLES, {"epsilon": 0}, "epsilon"),
-        ({"a": "SELECT sex, median(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report may have counts"),
-        ({"a": "SELECT sex, stddev(cost) AS x FROM data GROUP BY sex"}, {"epsilon": 1}, "a: a report may have counts"),
+        (
+            {"a": "SELECT sex, median(cost) AS x FROM data GROUP BY sex"},
+            {"epsilon": 1},
+            "a: a report may have counts",
+        ),
+        (
+            {"a": "SELECT sex, stddev(cost) AS x FROM data GROUP BY sex"},
+            {"epsilon": 1},
+            "a: a report may have counts",
+        ),
         ({1: "SELECT count(*) FROM data"}, {"epsilon": 1}, "the name of a table"),
         (TABLES, {"epsilon": 1, "weights": {"all": 10**9}}, "a weight must lie between"),
     ],
@@ -323,7 +397,11 @@ def test_targets_that_are_far_apart_leave_no_table_unmeasured(tmp_path, within):
         tables = {name: TABLES[name] for name in within} if isinstance(within, dict) else TABLES
         plan = opened.report(tables, within=within, size=100)
         aims = within if isinstance(within, dict) else dict.fromkeys(TABLES, within)
-        assert all(line.reach <= float(Fraction(aims[line.table])) for line in plan.lines if line.table in aims)
+        assert all(
+            line.reach <= float(Fraction(aims[line.table]))
+            for line in plan.lines
+            if line.table in aims
+        )
         assert all(math.isfinite(line.reach) for line in plan.lines)
         assert sum(part for _, part in plan.measured) == 1
         assert all(part > 0 for _, part in plan.measured)
@@ -333,7 +411,10 @@ def test_weights_make_a_table_more_precise(tmp_path):
     tables = {name: TABLES[name] for name in ("by_county", "by_sex_month")}
     with study(tmp_path) as opened:
         even, heavy = (
-            {line.table: line.reach for line in opened.report(tables, epsilon=1, weights=weights).lines}
+            {
+                line.table: line.reach
+                for line in opened.report(tables, epsilon=1, weights=weights).lines
+            }
             for weights in (None, {"by_county": 50})
         )
         assert heavy["by_county"] < 0.8 * even["by_county"]
@@ -356,20 +437,28 @@ def test_rows_reproduce_the_tables_and_integers_agree(tmp_path):
         assert report["all"]["n"] == [rows.num_rows]
         for name in ("a", "b"):
             keys = [column for column in report[name].columns if column != "n"]
-            counted = plainly(rows, f"SELECT {', '.join(keys)}, count(*) FROM data GROUP BY ALL")
+            counted = plainly(rows, f"SELECT {', '.join(keys)}, count(*) FROM data GROUP BY ALL")  # noqa: S608
             shown = {tuple(row[k][0] for k in keys): row["n"][0] for row in report[name].rows}
             assert all(shown.get(tuple(row[:-1]), row[-1]) == row[-1] for row in counted)
         assert set(whole["sex"]) == {"f", "m", "x"} == {sex for sex, _ in found}
         errors = np.array(
-            [n - plain for n, (_, _, plain) in zip(_values(report, "a"), _exact("a", tables), strict=True)]
+            [
+                n - plain
+                for n, (_, _, plain) in zip(_values(report, "a"), _exact("a", tables), strict=True)
+            ]
         )
         assert np.abs(errors).max() < 60
-        for low, n, high in zip(*(report["a"].to_dict()[name] for name in ("n_low", "n", "n_high")), strict=True):
+        for low, n, high in zip(
+            *(report["a"].to_dict()[name] for name in ("n_low", "n", "n_high")), strict=True
+        ):
             assert low <= n <= high
 
 
 def _values(report, name):
-    return [row["n"][0] for row in sorted(report[name].rows, key=lambda row: (row["county"][0], row["sex"][0]))]
+    return [
+        row["n"][0]
+        for row in sorted(report[name].rows, key=lambda row: (row["county"][0], row["sex"][0]))
+    ]
 
 
 def _exact(_name, _tables):
@@ -382,7 +471,7 @@ def _exact(_name, _tables):
 def test_rows_of_too_many_cells_are_refused_before_any_spend(tmp_path):
     columns = {name: {"keys": "1..400"} for name in ("a", "b", "c")}
     data = pa.table({name: [1, 2] for name in columns})
-    tables = {name: f"SELECT {name}, count(*) AS n FROM data GROUP BY {name}" for name in columns}
+    tables = {name: f"SELECT {name}, count(*) AS n FROM data GROUP BY {name}" for name in columns}  # noqa: S608
     with study(tmp_path, columns, data=data) as opened:
         with pytest.raises(InvalidParameter, match="a full table of"):
             opened.report(tables, epsilon=1, integers=True)
@@ -395,7 +484,9 @@ def test_tables_of_too_many_numbers_are_refused_before_any_spend(tmp_path):
     data = pa.table({name: [1, 2] for name in columns})
     tables = {f"t{at}": "SELECT a, b, count(*) AS n FROM data GROUP BY a, b" for at in range(11)}
     with study(tmp_path, columns, data=data) as opened:
-        with pytest.raises(QueryRefused, match="at most 10,000,000 numbers in total, but these have 11,000,000"):
+        with pytest.raises(
+            QueryRefused, match="at most 10,000,000 numbers in total, but these have 11,000,000"
+        ):
             opened.report(tables, epsilon=1)
         assert opened.spent == 0
 
@@ -403,9 +494,12 @@ def test_tables_of_too_many_numbers_are_refused_before_any_spend(tmp_path):
 def test_all_together_intervals_are_wider(tmp_path):
     with study(tmp_path) as opened:
         alone, together = (
-            opened.report(TABLES, epsilon=1, simultaneous=simultaneous) for simultaneous in (False, True)
+            opened.report(TABLES, epsilon=1, simultaneous=simultaneous)
+            for simultaneous in (False, True)
         )
-        assert all(b.reach > 1.3 * a.reach for a, b in zip(alone.lines, together.lines, strict=True))
+        assert all(
+            b.reach > 1.3 * a.reach for a, b in zip(alone.lines, together.lines, strict=True)
+        )
 
 
 def test_the_record_has_the_noisy_integers_and_nothing_of_the_rows(tmp_path):
@@ -414,7 +508,12 @@ def test_the_record_has_the_noisy_integers_and_nothing_of_the_rows(tmp_path):
         record = json.loads(report.content)
         assert record["report"] == "Visits"
         assert sum(Fraction(one["epsilon"]) for one in record["sets"]) == 1
-        assert all(isinstance(v, int) for one in record["sets"] for c in one["columns"] for v in c["values"])
+        assert all(
+            isinstance(v, int)
+            for one in record["sets"]
+            for c in one["columns"]
+            for v in c["values"]
+        )
         assert math.isfinite(sum(line.alone for line in report.plan.lines))
 
 

@@ -1,4 +1,6 @@
-"""Synthetic rows: those that noise alone would make too many of are refused before the spend; the rest is written."""
+"""Synthetic rows: those that noise alone would make too many of are refused before the spend; the
+rest is written.
+"""
 
 import pyarrow as pa
 import pytest
@@ -28,10 +30,16 @@ def study(tmp_path):
 
 def test_rows_of_a_tiny_epsilon_are_refused_before_the_spend(study):
     for epsilon in ("1e-9", "0.00000002"):
-        with pytest.raises(InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out"):
+        with pytest.raises(
+            InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out"
+        ):
             study.report(TABLES, epsilon=epsilon, rows="rows.parquet")
-    assert study.report(TABLES, epsilon="0.00000003", rows="rows.parquet").epsilon > 0  # 3 cells, 10⁸ rows
-    assert study.report(TABLES, epsilon="1e-9", integers=True).release()["sexes"].columns == ["sex", "n"]
+    # 3 cells, 10⁸ rows
+    assert study.report(TABLES, epsilon="0.00000003", rows="rows.parquet").epsilon > 0
+    assert study.report(TABLES, epsilon="1e-9", integers=True).release()["sexes"].columns == [
+        "sex",
+        "n",
+    ]
     assert study.spent == study.report(TABLES, epsilon="1e-9").epsilon
 
 
@@ -60,10 +68,14 @@ def test_rows_just_within_the_limit_are_written_in_parts(study, tmp_path, monkey
     report.save(tmp_path / "report")
     file = parquet.ParquetFile(tmp_path / "report" / "rows.parquet")
     cells, _ = report.whole_cells
-    assert [file.metadata.num_rows, file.num_row_groups] == [int(cells.sum()), -(-int(cells.sum()) // 1_000)]
+    assert [file.metadata.num_rows, file.num_row_groups] == [
+        int(cells.sum()),
+        -(-int(cells.sum()) // 1_000),
+    ]
     written = file.read().column("sex").to_pylist()
     assert [written.count(sex) for sex in ("f", "m", None)] == cells.tolist()
-    monkeypatch.setattr(rows_module, "MOST_ROWS", 10**9)  # by chance the noise makes more than a table may have
+    # by chance the noise makes more than a table may have
+    monkeypatch.setattr(rows_module, "MOST_ROWS", 10**9)
     assert file.read().equals(report.rows().replace_schema_metadata(file.schema_arrow.metadata))
     assert b"These rows are synthetic" in file.schema_arrow.metadata[b"discreet"]
 
@@ -76,7 +88,9 @@ def test_a_table_of_more_rows_than_fit_is_refused_and_names_the_way_out(study, m
 
 
 @pytest.mark.parametrize(("max_rows", "keys"), [(1, 2), (10**6, 2), (10**6, 20_000)])
-def test_rows_are_refused_after_the_spend_only_where_the_plan_refuses_them_before(tmp_path, max_rows, keys):
+def test_rows_are_refused_after_the_spend_only_where_the_plan_refuses_them_before(
+    tmp_path, max_rows, keys
+):
     """A file was proposed instead, which is refused, too, and noise beyond int64 was not noticed."""
     policy = Policy(
         source=pa.table({"who": ["a"], "sex": ["1"]}),
@@ -86,7 +100,9 @@ def test_rows_are_refused_after_the_spend_only_where_the_plan_refuses_them_befor
         unit="who",
         max_rows=max_rows,
     )
-    refused = pytest.raises(InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out")
+    refused = pytest.raises(
+        InvalidParameter, match=r"the noise alone creates about .* rows, .* leave rows out"
+    )
     with Study(policy, ledger=tmp_path / "study.ledger") as opened:
         with refused:
             opened.report(TABLES, epsilon="1e-9", rows="rows.parquet")

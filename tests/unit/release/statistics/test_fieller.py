@@ -17,23 +17,36 @@ REACHES = {
 def quotients() -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(1)
     denominators = generator.normal(size=20_000) * generator.choice([1, 10, 100, 1000], 20_000)
-    return denominators * generator.uniform(-0.2, 1.2, 20_000) + generator.normal(size=20_000), denominators
+    return (
+        denominators * generator.uniform(-0.2, 1.2, 20_000) + generator.normal(size=20_000),
+        denominators,
+    )
 
 
 @pytest.mark.parametrize("reach", REACHES.values(), ids=REACHES)
 def test_newton_finds_the_ends_that_all_points_give(reach: np.ndarray) -> None:
     numerators, denominators = quotients()
     expected = fieller.edges(numerators, denominators, POINTS, reach[None, :])
-    for mine, theirs in zip(fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True):
+    for mine, theirs in zip(
+        fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True
+    ):
         assert np.array_equal(mine, theirs)
 
 
 @pytest.mark.filterwarnings("error")
-def test_denominators_of_minus_zero_and_lines_along_the_reach_have_the_ends_that_all_points_give() -> None:
-    reach = 3 + np.abs(POINTS - 0.25) * 4  # larger at the last point: a line without a slope falls to it
-    numerators, denominators = np.repeat([3.5, 4.5, 5.5, 9.0], 4), np.tile([-0.0, 0.0, 4.0, -4.0], 4)
+def test_denominators_of_minus_zero_and_lines_along_the_reach_have_the_ends_that_all_points_give() -> (
+    None
+):
+    # larger at the last point: a line without a slope falls to it
+    reach = 3 + np.abs(POINTS - 0.25) * 4
+    numerators, denominators = (
+        np.repeat([3.5, 4.5, 5.5, 9.0], 4),
+        np.tile([-0.0, 0.0, 4.0, -4.0], 4),
+    )
     expected = fieller.edges(numerators, denominators, POINTS, reach[None, :])
-    for mine, theirs in zip(fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True):
+    for mine, theirs in zip(
+        fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True
+    ):
         assert np.array_equal(mine, theirs)
 
 

@@ -28,7 +28,10 @@ def grid_of(lower, upper, *, whole, bits):
 
 def noisy(rng, totals, scale, step=1):
     noise = np.rint(rng.laplace(0, float(scale), GROUPS)).astype(object)
-    values = [step * round((total + step * int(extra)) / step) for total, extra in zip(totals, noise, strict=True)]
+    values = [
+        step * round((total + step * int(extra)) / step)
+        for total, extra in zip(totals, noise, strict=True)
+    ]
     return NoisyColumn(values=values, step=step, scale=scale)
 
 
@@ -39,7 +42,9 @@ def sizes(rng):
 
 def agree(many, alone, width):
     """Equal values; ends never narrower, and hardly wider."""
-    for found, (value, low, high) in zip(zip(*(part[ALONE] for part in many), strict=True), alone, strict=True):
+    for found, (value, low, high) in zip(
+        zip(*(part[ALONE] for part in many), strict=True), alone, strict=True
+    ):
         assert found[0] == pytest.approx(value, abs=1e-9 * width)
         assert found[1] <= low + 1e-9 * width
         assert found[2] >= high - 1e-9 * width
@@ -62,30 +67,54 @@ PAIRS = [
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("lower", "upper", "whole", "scale", "step"), PAIRS)
-def test_means_and_sums_from_pairs_are_those_of_each_group(lower, upper, whole, scale, step, centred):
+def test_means_and_sums_from_pairs_are_those_of_each_group(
+    lower, upper, whole, scale, step, centred
+):
     rng = np.random.default_rng(1)
     grid = grid_of(lower, upper, whole=whole, bits=30)
     rows, shares = sizes(rng), rng.random(GROUPS) ** 2
     totals_of = moments.centred_totals if centred else moments.pair_totals
-    totals = [totals_of(n, int(n * share * grid.width), grid.width) for n, share in zip(rows, shares, strict=True)]
+    totals = [
+        totals_of(n, int(n * share * grid.width), grid.width)
+        for n, share in zip(rows, shares, strict=True)
+    ]
     first, second = zip(*totals, strict=True)
     columns = [noisy(rng, first, Fraction(scale), step)]
     # of centred totals the second is a number of rows, with a scale of its own
     columns.append(
-        noisy(rng, second, Fraction(scale) * step / grid.width if centred else Fraction(scale), 1 if centred else step)
+        noisy(
+            rng,
+            second,
+            Fraction(scale) * step / grid.width if centred else Fraction(scale),
+            1 if centred else step,
+        )
     )
-    many = PrivateSizeMoments(grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns)
-    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
-    agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
+    many = PrivateSizeMoments(
+        grid=grid, partition=(centred_pair if centred else pair)(grid.width), totals=columns
+    )
+    alone = [
+        Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE
+    ]
+    agree(
+        table(many, "mean"),
+        [(one.mean(), *one.mean_interval(LEVEL)) for one in alone],
+        upper - lower,
+    )
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
     agree(
-        table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6 * max(abs(lower), abs(upper))
+        table(many, "sum"),
+        [(one.sum(), *one.sum_interval(LEVEL)) for one in alone],
+        1e6 * max(abs(lower), abs(upper)),
     )
 
 
 @pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize(("lower", "upper", "whole"), [(0, 120, True), (-3, 5, False), (100, 140, False)])
-def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, upper, whole, centred):
+@pytest.mark.parametrize(
+    ("lower", "upper", "whole"), [(0, 120, True), (-3, 5, False), (100, 140, False)]
+)
+def test_variances_means_and_sums_from_triples_are_those_of_each_group(
+    lower, upper, whole, centred
+):
     rng = np.random.default_rng(2)
     grid = grid_of(lower, upper, whole=whole, bits=22)
     width = grid.width
@@ -93,20 +122,36 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     sums = []
     for n in sizes(rng):
         values = np.rint(rng.beta(2, 5, min(n, 2000)) * width).astype(int).tolist()
-        sums.append(totals_of(len(values), sum(values), sum(value * value for value in values), width))
-    scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(width, Fraction(1, 4))
-    columns = [noisy(rng, totals, scale) for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)]
+        sums.append(
+            totals_of(len(values), sum(values), sum(value * value for value in values), width)
+        )
+    scales = (terms.centred_square_scales if centred else terms.bernstein_scales)(
+        width, Fraction(1, 4)
+    )
+    columns = [
+        noisy(rng, totals, scale)
+        for totals, scale in zip(zip(*sums, strict=True), scales, strict=True)
+    ]
     many = PrivateSizeMoments(
         grid=grid, partition=(centred_squares if centred else bernstein)(grid.width), totals=columns
     )
-    alone = [Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE]
-    agree(table(many, "mean"), [(one.mean(), *one.mean_interval(LEVEL)) for one in alone], upper - lower)
+    alone = [
+        Group(grid=grid, totals=[column[at] for column in columns], centred=centred) for at in ALONE
+    ]
+    agree(
+        table(many, "mean"),
+        [(one.mean(), *one.mean_interval(LEVEL)) for one in alone],
+        upper - lower,
+    )
     agree(table(many, "sum"), [(one.sum(), *one.sum_interval(LEVEL)) for one in alone], 1e6)
     agree(table(many, "count"), [(one.count(), *one.count_interval(LEVEL)) for one in alone], 1e6)
     spread = [(one.variance(), *one.variance_interval(LEVEL)) for one in alone]
     agree(table(many, "variance"), spread, (upper - lower) ** 2)
     agree(table(many, "std"), np.sqrt(spread), upper - lower)
-    sample = [(one.variance() * one.sample_factor(), *one.variance_interval(LEVEL, sample=True)) for one in alone]
+    sample = [
+        (one.variance() * one.sample_factor(), *one.variance_interval(LEVEL, sample=True))
+        for one in alone
+    ]
     assert any(value > 0 for value, *_ in sample)
     # a clamped estimate lies in its interval
     sample = [(value, min(low, value), max(high, value)) for value, low, high in sample]
@@ -118,9 +163,13 @@ def test_edges_are_where_both_sides_meet():
     points = np.linspace(0, 1, 9)
     reach = np.full((1, 9), 1.0)
     low, high = edges(
-        np.array([5.0, 5.0, 0.0, 20.0, 0.0, -5.0]), np.array([10.0, 100.0, 10.0, 10.0, 0.0, -10.0]), points, reach
+        np.array([5.0, 5.0, 0.0, 20.0, 0.0, -5.0]),
+        np.array([10.0, 100.0, 10.0, 10.0, 0.0, -10.0]),
+        points,
+        reach,
     )
-    np.testing.assert_allclose(low, [0.4, 0.04, 0.0, 0.0, 0.0, 0.4])  # the fourth is empty, the fifth is everything
+    # the fourth is empty, the fifth is everything
+    np.testing.assert_allclose(low, [0.4, 0.04, 0.0, 0.0, 0.0, 0.4])
     np.testing.assert_allclose(high, [0.6, 0.06, 0.1, 1.0, 1.0, 0.6])
 
 
@@ -138,17 +187,23 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("asked", ["count(*), count(age), avg(age), avg(pay), sum(well)", "avg(age)", "stddev(pay)"])
+@pytest.mark.parametrize(
+    "asked", ["count(*), count(age), avg(age), avg(pay), sum(well)", "avg(age)", "stddev(pay)"]
+)
 @pytest.mark.parametrize("neighbors", ["add-remove", "change-one"])
 @pytest.mark.parametrize("clauses", ["", "GROUP BY place, level"])
 def test_a_number_lies_in_its_interval(asked, neighbors, clauses):
-    """Of nobody, one value, values at a bound or missing ones; an interval may hold no whole number."""
+    """Of nobody, one value, values at a bound or missing ones; an interval may hold no whole
+    number.
+    """
     study = study_of(SMALL, Paper(), neighbors=neighbors)
     for epsilon in (3, 100, 10**4):
         plan = study.sql(select(asked, clauses), epsilon=epsilon, confidence="0.5")
         for _ in range(4):
             for numbers in plan.release().full_record["numbers"].values():
-                for value, low, high in zip(numbers["value"], numbers["low"], numbers["high"], strict=True):
+                for value, low, high in zip(
+                    numbers["value"], numbers["low"], numbers["high"], strict=True
+                ):
                     assert low <= value <= high, (epsilon, value, low, high)
 
 

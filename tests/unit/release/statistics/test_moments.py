@@ -41,10 +41,18 @@ PRIVATE = {
         terms.centred_square_scales,
     ),
 }
-TRUTH = {"count": N, "sum": sum(VALUES), "mean": np.mean(VALUES), "variance": np.var(VALUES), "std": np.std(VALUES)}
+TRUTH = {
+    "count": N,
+    "sum": sum(VALUES),
+    "mean": np.mean(VALUES),
+    "variance": np.var(VALUES),
+    "std": np.std(VALUES),
+}
 
 
-def private(name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)) -> PrivateSizeMoments:
+def private(
+    name: str, epsilon: Fraction = Fraction(1), moved: tuple[int, ...] = (0, 0, 0)
+) -> PrivateSizeMoments:
     """Without noise, but for what is moved."""
     partition, totals, scales = PRIVATE[name]
     columns = [
@@ -75,10 +83,14 @@ def estimate(name: str, *given: Any) -> PublicSizeMoments | PrivateSizeMoments:
 @pytest.mark.parametrize("name", [*PRIVATE, "joint"])
 def test_without_noise_the_estimates_are_the_statistics(name):
     for statistic in statistics(name):
-        assert estimate_of(estimate(name), statistic).values[0] == pytest.approx(TRUTH[statistic]), statistic
+        assert estimate_of(estimate(name), statistic).values[0] == pytest.approx(
+            TRUTH[statistic]
+        ), statistic
     if "variance" in statistics(name):
         assert estimate(name).value("variance+")[0] == pytest.approx(np.var(VALUES, ddof=1))
-        assert estimate_of(estimate(name), "std+").values[0] == pytest.approx(np.std(VALUES, ddof=1))
+        assert estimate_of(estimate(name), "std+").values[0] == pytest.approx(
+            np.std(VALUES, ddof=1)
+        )
 
 
 @pytest.mark.parametrize("name", [*PRIVATE, "joint"])
@@ -87,7 +99,10 @@ def test_intervals_hold_the_estimate_and_shrink_with_the_noise(name, epsilon):
     for statistic in statistics(name):
         (low, high), (lower, higher) = (
             (ends[0][0], ends[1][0])
-            for ends in (estimate_of(estimate(name, at), statistic).ends(LEVEL) for at in (epsilon, 10 * epsilon))
+            for ends in (
+                estimate_of(estimate(name, at), statistic).ends(LEVEL)
+                for at in (epsilon, 10 * epsilon)
+            )
         )
         assert low <= lower <= TRUTH[statistic] + 1e-9
         assert TRUTH[statistic] - 1e-9 <= higher <= high
@@ -104,7 +119,9 @@ def test_intervals_stay_within_what_is_possible(name):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_where_the_noise_has_swallowed_everybody_the_mean_is_the_middle(name):
-    moved = {"pair": (-1000, -1000), "centred": (0, -100), "squares": (0, 0, -100)}.get(name, (-1000,) * 3)
+    moved = {"pair": (-1000, -1000), "centred": (0, -100), "squares": (0, 0, -100)}.get(
+        name, (-1000,) * 3
+    )
     swallowed = private(name, Fraction(1), moved)
     assert swallowed.value("count")[0] < 0
     assert swallowed.value("mean")[0] == 2
@@ -144,7 +161,10 @@ def test_the_interval_of_the_joint_variance_is_the_image_of_the_box():
 def test_half_a_step_is_added_where_values_are_rounded():
     rounded = value_grid((Fraction(0), Fraction(1)), bits=3)
     one = NoisySum(value=4, step=1, scale=Fraction(1, 1000))
-    assert PublicSizeMoments(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (0.5 - 1 / 16, 0.5 + 1 / 16)
+    assert PublicSizeMoments(grid=rounded, n=1, total=one).mean_interval(LEVEL) == (
+        0.5 - 1 / 16,
+        0.5 + 1 / 16,
+    )
 
 
 ROUNDED = value_grid((Fraction(0), Fraction(100)), bits=7)
@@ -170,7 +190,10 @@ def test_the_sum_of_nobody_is_about_nought_whatever_the_bounds():
 def test_a_sum_of_a_private_number_of_values_includes_the_rounding_of_as_many_as_there_may_be():
     """Each end has the noise of the sum and of half a step for each of the noisy number of values."""
     rows, width = 400, ROUNDED.width
-    columns = [NoisyColumn(values=[total], step=1, scale=Fraction(width)) for total in (10 * rows, (width - 10) * rows)]
+    columns = [
+        NoisyColumn(values=[total], step=1, scale=Fraction(width))
+        for total in (10 * rows, (width - 10) * rows)
+    ]
     sums = PrivateSizeMoments(grid=ROUNDED, partition=pair(width), totals=columns)
     [value], ([low], [high]) = sums.value("sum"), sums.ends("sum", LEVEL)
     step = float(ROUNDED.step)
@@ -194,19 +217,27 @@ def test_a_sum_alone_says_that_it_leaves_rounding_out_and_integers_have_none():
     assert private.rounding in private.note
     assert private.rounding in repr(private)
     assert discreet.Release.from_json(private.to_json()) == private
-    assert discreet.sum(values, bounds=(0, 1), epsilon=1).rounding == ""  # at most fifty values can count
-    assert discreet.sum(np.arange(50) % 2, bounds=(0, 1), epsilon=1, neighbors="add-remove").rounding == ""
+    # at most fifty values can count
+    assert discreet.sum(values, bounds=(0, 1), epsilon=1).rounding == ""
+    assert (
+        discreet.sum(np.arange(50) % 2, bounds=(0, 1), epsilon=1, neighbors="add-remove").rounding
+        == ""
+    )
 
 
 def test_a_plan_says_what_a_sum_alone_leaves_out_and_adds_it_for_a_given_size():
     table = pa.table({"x": [40.2, 7.1], "g": ["a", "b"]})
     columns = {"x": {"bounds": [0, 100], "precision": 1}, "g": {"keys": ["a", "b"]}}
-    policy = Policy(source=table, columns=columns, epsilon=10**6, version="1", neighbors="add-remove")
+    policy = Policy(
+        source=table, columns=columns, epsilon=10**6, version="1", neighbors="add-remove"
+    )
     study = Study(policy, ledger=Paper())
     alone = study.sql("SELECT g, sum(x) AS total FROM data GROUP BY g", epsilon=1)
     beside = study.sql("SELECT g, sum(x) AS total, avg(x) AS mean FROM data GROUP BY g", epsilon=1)
     [note] = [note for note in alone.notes if "rounding" in note]
-    assert note.startswith("The error of total leaves out the rounding of values, at most 0.25 a row")
+    assert note.startswith(
+        "The error of total leaves out the rounding of values, at most 0.25 a row"
+    )
     assert not [note for note in beside.notes if "rounding" in note]
     for plan in (alone, beside):
         total, sized_total = (
@@ -222,16 +253,27 @@ def test_a_plan_says_what_a_sum_alone_leaves_out_and_adds_it_for_a_given_size():
 
 def test_a_mean_and_a_std_are_planned_with_half_a_step():
     columns = {"x": {"bounds": [0, 100], "precision": 1}}
-    policy = Policy(source=pa.table({"x": [40.2]}), columns=columns, epsilon=10**6, version="1", neighbors="add-remove")
-    plan = Study(policy, ledger=Paper()).sql("SELECT avg(x), stddev(x) FROM data", epsilon=10**5, size=10**6)
+    policy = Policy(
+        source=pa.table({"x": [40.2]}),
+        columns=columns,
+        epsilon=10**6,
+        version="1",
+        neighbors="add-remove",
+    )
+    plan = Study(policy, ledger=Paper()).sql(
+        "SELECT avg(x), stddev(x) FROM data", epsilon=10**5, size=10**6
+    )
     assert [line.reach for line in plan.lines] == pytest.approx([0.25, 0.25], rel=1e-3)
 
 
 def test_the_interval_of_the_variance_of_a_sample_reaches_beyond_that_of_any_population():
-    """Two values at the two bounds: the population's variance is ¼ of the squared range, the sample's ½."""
+    """Two values at the two bounds: the population's variance is ¼ of the squared range, the
+    sample's ½.
+    """
     width = 100
     grid = value_grid((Fraction(0), Fraction(width)), bits=30, whole=True)
-    totals = [[width**2], [width**2 // 20], [width**2]]  # Σ(R−a)², Σ2a(R−a), Σa² of 0 and 100, and some noise
+    # Σ(R−a)², Σ2a(R−a), Σa² of 0 and 100, and some noise
+    totals = [[width**2], [width**2 // 20], [width**2]]
     columns = [NoisyColumn(values=total, step=1, scale=Fraction(width**2, 100)) for total in totals]
     sums = PrivateSizeMoments(grid=grid, partition=bernstein(width), totals=columns)
     assert sums.ends("variance", LEVEL)[1] <= width**2 / 4

@@ -1,7 +1,8 @@
-"""The points that a quantile is chosen among first: where they lie, what they depend on, and what they gain.
+"""The points that a quantile is chosen among first: where they lie, what they depend on, and what
+they gain.
 
-The test of the gain has a false-alarm rate below 10⁻⁷: its means, of 12,000 errors each, lie more than five of their
-standard deviations from the bound between them.
+The test of the gain has a false-alarm rate below 10⁻⁷: its means, of 12,000 errors each, lie more
+than five of their standard deviations from the bound between them.
 """
 
 import math
@@ -20,7 +21,9 @@ from discreet.release.statistics.points import WORST_WEIGHT, Points, split_runs,
 
 
 def runs_of(points, cells):
-    """The points of a row of cells that cost nothing, and its other cells; costs are hundredths of logarithms."""
+    """The points of a row of cells that cost nothing, and its other cells; costs are hundredths of
+    logarithms.
+    """
     zero = np.array([0])
     run = Runs(exponents=zero, sizes=np.array([cells]), rows=zero, cell=lambda _, numbers: numbers)
     return split_runs(run, zero, [points], Fraction(1, 100))
@@ -45,7 +48,9 @@ def test_spacing_is_rounded_down_and_leaves_enough_points():
 
 
 def weight(points, cells):
-    """How many cells without handicaps would make gross errors as likely: Σ e^(handicap − own handicap)."""
+    """How many cells without handicaps would make gross errors as likely: Σ e^(handicap − own
+    handicap).
+    """
     number = int(runs_of(points, cells).sizes[0])
     return math.ceil(number * upper_bound(lambda: ball(points.handicap).exp())) + cells - number
 
@@ -57,12 +62,16 @@ def test_gross_errors_are_no_likelier_than_among_so_many_cells(cells):
 
 
 def mean_error(spread):
-    """Of the median of one record in each cell, in noise scales of 32 cells, wherever points lie beside it."""
+    """Of the median of one record in each cell, in noise scales of 32 cells, wherever points lie
+    beside it.
+    """
     rate = Fraction(1, 32)
     half = {"share": Fraction(1, 2), "offset": Fraction(0), "over": rate, "under": rate}
     every = [spread and Points(bits=5, lower=lower) for lower in range(0, 32, 4)] * 1_500
     counts = Exact([np.ones(2**10 + 1, np.int64)] * len(every))
-    return np.mean(np.abs(np.array(choose_cells(counts, points=every if spread else None, **half)) - 512) / 32)
+    return np.mean(
+        np.abs(np.array(choose_cells(counts, points=every if spread else None, **half)) - 512) / 32
+    )
 
 
 @pytest.mark.slow
@@ -81,7 +90,9 @@ def test_a_value_between_the_points_that_many_share_is_found():
 @pytest.mark.parametrize("confidence", ["0.95", None])
 def test_the_grid_depends_on_the_number_of_rows_only_where_it_is_public(confidence):
     def step(x, neighbors):
-        found = discreet.median(x, bounds=(0, 1), epsilon=1, neighbors=neighbors, confidence=confidence)
+        found = discreet.median(
+            x, bounds=(0, 1), epsilon=1, neighbors=neighbors, confidence=confidence
+        )
         return found.step, found.error
 
     few, many = np.zeros(10), np.zeros(10**5)

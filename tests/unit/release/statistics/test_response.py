@@ -65,18 +65,23 @@ def test_the_estimate_has_no_bias_and_the_stated_deviation_for_every_number_of_o
             for person in range(count):
                 chance = p if person < ones else 1 - p
                 law = [
-                    (law[k] * (1 - chance) if k < len(law) else 0) + (law[k - 1] * chance if k else 0)
+                    (law[k] * (1 - chance) if k < len(law) else 0)
+                    + (law[k - 1] * chance if k else 0)
                     for k in range(len(law) + 1)
                 ]
             estimates = [(mpmath.mpf(k) / count - (1 - p)) / (2 * p - 1) for k in range(count + 1)]
             mean = mpmath.fsum(weight * value for weight, value in zip(law, estimates, strict=True))
-            square = mpmath.fsum(weight * value**2 for weight, value in zip(law, estimates, strict=True))
+            square = mpmath.fsum(
+                weight * value**2 for weight, value in zip(law, estimates, strict=True)
+            )
             assert abs(mean - mpmath.mpf(ones) / count) < mpmath.mpf(10) ** -35
             assert float(mpmath.sqrt(square - mean**2)) == response_of(ones, count, epsilon).std
             for confidence in (0.5, 0.9, 0.95, 0.999):
                 reach = response_of(ones, count, epsilon).accuracy(confidence)
                 covered = mpmath.fsum(
-                    weight for weight, value in zip(law, estimates, strict=True) if abs(value - mean) <= reach
+                    weight
+                    for weight, value in zip(law, estimates, strict=True)
+                    if abs(value - mean) <= reach
                 )
                 assert covered >= confidence
 
@@ -89,7 +94,9 @@ def test_laplace_is_better_by_the_square_root_of_half_n(epsilon, n):
     laplace = accuracy.root_mean_square_error(1 / Fraction(epsilon), law="discrete") / n
     if laplace > 0:  # at ε = 10⁶ both errors are below the smallest float
         assert response / laplace == pytest.approx(ratio, rel=1e-15)
-        assert response == pytest.approx(1 / (2 * math.sqrt(n) * math.sinh(float(Fraction(epsilon)) / 2)), rel=1e-14)
+        assert response == pytest.approx(
+            1 / (2 * math.sqrt(n) * math.sinh(float(Fraction(epsilon)) / 2)), rel=1e-14
+        )
     else:
         assert epsilon == "1000000"
 
@@ -112,7 +119,21 @@ class Hostile:
 
 
 def test_what_is_no_bit_counts_as_zero_and_nothing_raises():
-    odd = [math.nan, math.inf, -1, 2, 0.5, "yes", None, [1], {}, Decimal("sNaN"), Hostile(), 10**400, np.array([1, 1])]
+    odd = [
+        math.nan,
+        math.inf,
+        -1,
+        2,
+        0.5,
+        "yes",
+        None,
+        [1],
+        {},
+        Decimal("sNaN"),
+        Hostile(),
+        10**400,
+        np.array([1, 1]),
+    ]
     assert _ones([1, 0, True, False, 1.0, np.int8(1), np.True_, Fraction(1), *odd]).tolist() == (
         [True, False, True, False, True, True, True, True] + [False] * len(odd)
     )
@@ -146,8 +167,14 @@ def test_arrays_of_every_kind_are_read(bits, expected):
 @pytest.mark.parametrize(
     ("bits", "words"),
     [
-        *((none, "bits must have at least one entry") for none in ([], (), np.array([]), np.array([], bool))),
-        *((other, "the data must be a list, an array or a column") for other in (1, "10", None, {1, 0})),
+        *(
+            (none, "bits must have at least one entry")
+            for none in ([], (), np.array([]), np.array([], bool))
+        ),
+        *(
+            (other, "the data must be a list, an array or a column")
+            for other in (1, "10", None, {1, 0})
+        ),
         (np.ones((2, 2), int), "the data must be one column of values, got 2 dimensions"),
         (np.array(["1", "x"]), "the data must be numbers"),
         (np.array([1, 1], "datetime64[ns]"), "the data must be numbers"),
@@ -173,7 +200,8 @@ def test_no_people_and_no_column_are_refused(bits, words):
 )
 def test_a_column_of_real_numbers_is_refused_by_its_type_whatever_its_values(make, values):
     with pytest.raises(
-        InvalidParameter, match="whole numbers, 0 or 1, got a column of real numbers; write a condition"
+        InvalidParameter,
+        match="whole numbers, 0 or 1, got a column of real numbers; write a condition",
     ):
         randomized_response(make(values), epsilon=1)
 

@@ -10,7 +10,13 @@ from scipy import integrate, stats
 
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.release.mechanism import NoisySum
-from discreet.release.statistics.spread import combined_radius, continuous_scale, discrete_radius, radius, slack_of
+from discreet.release.statistics.spread import (
+    combined_radius,
+    continuous_scale,
+    discrete_radius,
+    radius,
+    slack_of,
+)
 from one_group import solutions
 
 LEVELS = [0.5, 0.8, 0.95, 0.999, 1 - 1e-9]
@@ -56,16 +62,22 @@ def test_the_radius_of_two_draws_is_that_of_the_integral(weights):
         assert tail_by_integral(weights, t) == pytest.approx(1 - confidence, rel=1e-5)
 
 
-@pytest.mark.parametrize("weights", [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [0.2, 0.0, 0.9], [1.0, 1.0, 0.5]])
+@pytest.mark.parametrize(
+    "weights", [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0], [0.2, 0.0, 0.9], [1.0, 1.0, 0.5]]
+)
 def test_the_radius_of_three_draws_is_that_of_a_simulation(weights):
     """400,000 draws: an error of the coverage by 0.2 % is caught, with a false-alarm rate of 10⁻⁸."""
     draws = np.random.default_rng(8).laplace(size=(400_000, 3)) @ weights
     for confidence in (0.5, 0.95):
         inside = float(np.mean(np.abs(draws) <= combined_radius(np.array(weights), confidence)))
-        assert inside == pytest.approx(confidence, abs=5.8 * math.sqrt(confidence * (1 - confidence) / 400_000) + 1e-3)
+        assert inside == pytest.approx(
+            confidence, abs=5.8 * math.sqrt(confidence * (1 - confidence) / 400_000) + 1e-3
+        )
 
 
-@pytest.mark.parametrize(("weights", "times"), [((1.0,), (1,)), ((1.0, 0.3), (1, 5)), ((1.0, 0.05), (1, 3000))])
+@pytest.mark.parametrize(
+    ("weights", "times"), [((1.0,), (1,)), ((1.0, 0.3), (1, 5)), ((1.0, 0.05), (1, 3000))]
+)
 def test_the_reach_of_many_draws_is_the_quantile_of_their_law(weights, times):
     """By the characteristic function on a fine grid, which is another way to the same number."""
     weights, times = np.array(weights), np.array(times, float)
@@ -91,7 +103,9 @@ def test_radii_come_in_rows():
 def test_the_discrete_radius_is_the_smallest_that_holds(weights, scale):
     law = DiscreteLaplace(scale)
     chances = [law.pmf(k) for k in range(-80, 81)]
-    sums = np.abs(np.add.outer(weights[0] * np.arange(-80, 81), weights[1] * np.arange(-80, 81))).ravel()
+    sums = np.abs(
+        np.add.outer(weights[0] * np.arange(-80, 81), weights[1] * np.arange(-80, 81))
+    ).ravel()
     both = np.outer(chances, chances).ravel()
     for confidence in (0.5, 0.95, 0.999):
         t = float(discrete_radius(np.array(weights), scale, confidence))
@@ -109,7 +123,9 @@ def test_the_radius_of_a_total_pays_for_its_rounding(step):
 
 
 def test_solutions_are_the_ends_of_an_interval():
-    low, high = solutions(np.array([1.0, 0.1, 1.9, 2.0]), 2.0, lambda z: np.full_like(z, 0.3), 0.0, 1.0)
+    low, high = solutions(
+        np.array([1.0, 0.1, 1.9, 2.0]), 2.0, lambda z: np.full_like(z, 0.3), 0.0, 1.0
+    )
     assert low == pytest.approx([0.35, 0.0, 0.8, 0.85], abs=1e-9)
     assert high == pytest.approx([0.65, 0.2, 1.0, 1.0], abs=1e-9)
 
@@ -124,8 +140,13 @@ def test_solutions_are_never_too_narrow():
             rng.uniform(0, 0.4),
         )
         numerator *= denominator
-        low, high = solutions(np.array([numerator]), denominator, lambda z, f=flat, s=slope: f + s * z, 0.0, 1.0)
-        ends = (numerator - flat) / (denominator + slope), (numerator + flat) / (denominator - slope)
+        low, high = solutions(
+            np.array([numerator]), denominator, lambda z, f=flat, s=slope: f + s * z, 0.0, 1.0
+        )
+        ends = (
+            (numerator - flat) / (denominator + slope),
+            (numerator + flat) / (denominator - slope),
+        )
         assert low[0] <= max(ends[0], 0)
         assert high[0] >= min(ends[1], 1)
         assert [low[0], high[0]] == pytest.approx([max(ends[0], 0), min(ends[1], 1)], abs=1e-9)
@@ -137,8 +158,12 @@ def test_where_the_noise_has_swallowed_everything_all_is_possible(denominator):
     assert (low[0], high[0]) == (0.0, 1.0)
 
 
-def miss_of(weights: list[int], scales: list[float], miss: float, slack: Callable[..., float]) -> float:
-    """How often a combination of discrete draws is beyond its interval, by its exact law, as a share of `miss`."""
+def miss_of(
+    weights: list[int], scales: list[float], miss: float, slack: Callable[..., float]
+) -> float:
+    """How often a combination of discrete draws is beyond its interval, by its exact law, as a
+    share of `miss`.
+    """
     chances = np.ones(1)
     for weight, scale in zip(weights, scales, strict=True):
         sizes = np.abs(np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1))
@@ -147,8 +172,12 @@ def miss_of(weights: list[int], scales: list[float], miss: float, slack: Callabl
         chances = np.convolve(chances, spaced)
     middle = chances.size // 2
     totals = [NoisySum(value=0, scale=Fraction(scale), step=1) for scale in scales]
-    spreads = [weight * continuous_scale(total) for weight, total in zip(weights, totals, strict=True)]
-    further = max(weight * slack(total, 1 - miss) for weight, total in zip(weights, totals, strict=True))
+    spreads = [
+        weight * continuous_scale(total) for weight, total in zip(weights, totals, strict=True)
+    ]
+    further = max(
+        weight * slack(total, 1 - miss) for weight, total in zip(weights, totals, strict=True)
+    )
     reach = math.floor(float(combined_radius(np.array([spreads]), 1 - miss)[0]) + further)
     return 2 * float(chances[: max(0, middle - reach)].sum()) / miss
 
@@ -160,7 +189,13 @@ COMBINATIONS = [
     for count in (1, 2, 3, 5, 7)
     for most in (1, 5)
     for low in (0.1, 0.2, 0.4, 1.0, 2.0)
-] + [([1] * 6, [1.0] * 6), ([1] * 4, [1.071] * 4), ([1] * 7, [0.204] * 7), ([3], [1.01]), ([1] * 6, [0.154] * 6)]
+] + [
+    ([1] * 6, [1.0] * 6),
+    ([1] * 4, [1.071] * 4),
+    ([1] * 7, [0.204] * 7),
+    ([3], [1.01]),
+    ([1] * 6, [0.154] * 6),
+]
 
 
 @pytest.mark.parametrize("miss", MISSES)
@@ -172,10 +207,15 @@ def test_a_combination_of_discrete_draws_misses_no_more_often_than_allowed(miss)
 def test_control_without_its_growth_the_slack_is_too_small_at_high_confidences():
     fixed = {scale: 0.65 if scale >= 1 else 1.0 for _, (scale, *_) in COMBINATIONS}
     shares = [
-        max(miss_of(*some, miss, lambda total, _: fixed[float(total.scale)]) for some in COMBINATIONS)
+        max(
+            miss_of(*some, miss, lambda total, _: fixed[float(total.scale)])
+            for some in COMBINATIONS
+        )
         for miss in (1e-4, 1e-6, 1e-10)
     ]
-    assert [share > limit for share, limit in zip(shares, (1.01, 1.2, 2.5), strict=True)] == [True] * 3
+    assert [share > limit for share, limit in zip(shares, (1.01, 1.2, 2.5), strict=True)] == [
+        True
+    ] * 3
 
 
 @pytest.mark.parametrize("times", [(1, 1, 1, 1), (1, 2, 3, 40)])
@@ -185,6 +225,10 @@ def test_a_small_confidence_is_held_and_hardly_more(confidence, times):
     weights = np.array([1.0, 0.7, 0.45, 0.2])
     [reach] = combined_radius(weights[None], confidence, np.array(times, np.float64))
     u = (np.arange(2_000_000) + 0.5) * 1e-4
-    law = np.prod([(1 + (weight * u) ** 2) ** -many for weight, many in zip(weights, times, strict=True)], axis=0)
+    law = np.prod(
+        [(1 + (weight * u) ** 2) ** -many for weight, many in zip(weights, times, strict=True)],
+        axis=0,
+    )
     held = 2 / np.pi * 1e-4 * float((np.sin(u * reach) / u * law).sum())
-    assert confidence * (1 - 3e-4) <= held <= confidence * 1.01  # integrals are exact to about 2·10⁻⁶
+    # integrals are exact to about 2·10⁻⁶
+    assert confidence * (1 - 3e-4) <= held <= confidence * 1.01

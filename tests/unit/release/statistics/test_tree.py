@@ -1,7 +1,9 @@
-"""The tree's shape, sums, least squares, isotonic regression, projection and quantiles, without any chance in them.
+"""The tree's shape, sums, least squares, isotonic regression, projection and quantiles, without any
+chance in them.
 
-Least squares is checked against a dense solver on whole and ragged trees, isotonic regression against the max–min
-formula, the projection against a search over all sets of cells that stay positive.
+Least squares is checked against a dense solver on whole and ragged trees, isotonic regression
+against the max–min formula, the projection against a search over all sets of cells that stay
+positive.
 """
 
 from fractions import Fraction
@@ -14,7 +16,14 @@ from discreet.draw import vector
 from discreet.draw.laplace import DiscreteLaplace
 from discreet.errors import InvalidParameter
 from discreet.release.statistics import tree as module
-from discreet.release.statistics.tree import Tree, isotonic, project, quantile_interval, quantiles_from, tree_design
+from discreet.release.statistics.tree import (
+    Tree,
+    isotonic,
+    project,
+    quantile_interval,
+    quantiles_from,
+    tree_design,
+)
 from terms import terms_of
 
 pytestmark = pytest.mark.usefixtures("all_simulations")
@@ -72,7 +81,10 @@ def dense_prefix_sums(tree: Tree, nodes: np.ndarray, total: int | None) -> np.nd
 def rising_by_formula(values: np.ndarray) -> list[float]:
     size = len(values)
     return [
-        max(min(np.mean(values[start : end + 1]) for end in range(at, size)) for start in range(at + 1))
+        max(
+            min(np.mean(values[start : end + 1]) for end in range(at, size))
+            for start in range(at + 1)
+        )
         for at in range(size)
     ]
 
@@ -97,7 +109,11 @@ def rising_by_formula(values: np.ndarray) -> list[float]:
 )
 def test_the_rule_of_the_shape_and_the_scale(cells, neighbors, height, branching, scale):
     assert tree_design(cells, terms_of(neighbors), Fraction(1, 3)) == Tree(
-        cells=cells, neighbors=neighbors, height=height, branching=branching, scale=Fraction(3 * scale)
+        cells=cells,
+        neighbors=neighbors,
+        height=height,
+        branching=branching,
+        scale=Fraction(3 * scale),
     )
 
 
@@ -133,7 +149,9 @@ def test_nodes_are_the_sums_of_their_cells(cells, no_noise):
 
 
 def test_every_node_has_noise_of_its_own():
-    """Scale 2·10⁶: two of 73 nodes are equal with a chance below 7·10⁻⁴ for one release, 10⁻⁹ for three in a row."""
+    """Scale 2·10⁶: two of 73 nodes are equal with a chance below 7·10⁻⁴ for one release, 10⁻⁹ for
+    three in a row.
+    """
     tree = tree_design(65, terms_of("change-one"), Fraction(2, 10**6))
     for _ in range(3):
         nodes = np.concatenate(tree.noisy(np.zeros(65, np.int64)))
@@ -187,7 +205,9 @@ def test_a_private_total_is_the_least_squares_one_also_after_isotonic_regression
 
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1)])
 def test_intervals_hold_the_quantile_whenever_the_noise_stays_within_the_band(share):
-    """A private total, noise of every size: without the cut at F̂(K−1) some of these intervals miss."""
+    """A private total, noise of every size: without the cut at F̂(K−1) some of these intervals
+    miss.
+    """
     generator = np.random.default_rng(11)
     tree = tree_design(6, terms_of("add-remove"), Fraction(1))
     for _ in range(3000):
@@ -224,7 +244,9 @@ def test_isotonic_regression_is_linear_in_time_at_its_worst():
 
 
 def brute_projection(counts: np.ndarray, total: float) -> np.ndarray:
-    """The best over all sets of cells that may stay above 0: on each, an equal share of the surplus goes."""
+    """The best over all sets of cells that may stay above 0: on each, an equal share of the surplus
+    goes.
+    """
     best, nearest = np.inf, counts
     for size in range(1, counts.size + 1):
         for kept in map(list, combinations(range(counts.size), size)):
@@ -241,7 +263,9 @@ def test_the_projection_is_the_nearest_histogram():
     for size in range(1, 8):
         for total in (1.0, 5.0, 40.0):
             counts = generator.integers(-9, 12, size).astype(float)
-            np.testing.assert_allclose(project(counts, total), brute_projection(counts, total), atol=1e-9)
+            np.testing.assert_allclose(
+                project(counts, total), brute_projection(counts, total), atol=1e-9
+            )
 
 
 def test_the_projection_leaves_a_possible_histogram_alone():
@@ -273,7 +297,9 @@ def test_quantile_intervals_are_the_set_they_are_defined_by(total, band):
         assert quantile_interval(cumulative, share, total, band) == (cells[0], cells[-1])
 
 
-@pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(999, 1000)])
+@pytest.mark.parametrize(
+    "confidence", [Fraction(1, 2), Fraction(9, 10), Fraction(19, 20), Fraction(999, 1000)]
+)
 @pytest.mark.parametrize("nodes", [1, 300, 4368, 70_000])
 def test_the_order_taken_bounds_the_quantile_from_above(confidence, nodes):
     from scipy import stats
@@ -285,7 +311,10 @@ def test_the_order_taken_bounds_the_quantile_from_above(confidence, nodes):
 
 
 def test_the_band_of_a_single_count_is_its_quantile():
-    """One cell with a private total: |DLap(1/ε)|. The band is 3 % wide of it, ± 0.6 %: false alarms below 2·10⁻⁶."""
+    """One cell with a private total: |DLap(1/ε)|.
+
+    The band is 3 % wide of it, ± 0.6 %: false alarms below 2·10⁻⁶.
+    """
     tree = tree_design(1, terms_of("add-remove"), Fraction(1, 1000))
     exact = DiscreteLaplace(1000).ppf(Fraction(39, 40))
     band = tree.band(Fraction(19, 20))
@@ -299,7 +328,8 @@ def test_shares_matter_only_where_the_total_is_private():
     assert public.band(Fraction(9, 10), [Fraction(1, 2)]) == public.band(Fraction(9, 10))
     private = tree_design(30, terms_of("add-remove"), Fraction(1))
     halves = private.band(Fraction(9, 10), [Fraction(1, 2)])
-    assert halves < private.band(Fraction(9, 10))  # a bridge towards e(K−1)/2 keeps closer than a walk
+    # a bridge towards e(K−1)/2 keeps closer than a walk
+    assert halves < private.band(Fraction(9, 10))
     both = private.band(Fraction(9, 10), [Fraction(1), Fraction(1, 2), Fraction(0)])
     assert both == private.band(Fraction(9, 10), [Fraction(0), Fraction(1)])
     assert both > halves
@@ -333,10 +363,28 @@ def test_the_band_of_shares_is_that_of_the_centred_errors(noise, widths, monkeyp
     [
         (lambda: tree_design(0, terms_of("change-one"), Fraction(1)), "cells must be"),
         (lambda: tree_design(4, terms_of("change-one"), Fraction(0)), "epsilon must be"),
-        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).noisy(np.zeros(5, np.int64)), "4 cells"),
-        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).cumulative([np.zeros(4)], None), "got no total"),
-        (lambda: tree_design(4, terms_of("add-remove"), Fraction(1)).cumulative([np.zeros(4)], 12345), "got a total"),
-        (lambda: tree_design(4, terms_of("change-one"), Fraction(1)).band(Fraction(1)), "at most 999/1000"),
+        (
+            lambda: tree_design(4, terms_of("change-one"), Fraction(1)).noisy(
+                np.zeros(5, np.int64)
+            ),
+            "4 cells",
+        ),
+        (
+            lambda: tree_design(4, terms_of("change-one"), Fraction(1)).cumulative(
+                [np.zeros(4)], None
+            ),
+            "got no total",
+        ),
+        (
+            lambda: tree_design(4, terms_of("add-remove"), Fraction(1)).cumulative(
+                [np.zeros(4)], 12345
+            ),
+            "got a total",
+        ),
+        (
+            lambda: tree_design(4, terms_of("change-one"), Fraction(1)).band(Fraction(1)),
+            "at most 999/1000",
+        ),
         (lambda: quantiles_from(np.array([1.0]), [Fraction(3, 2)], 1), "between 0 and 1"),
         (lambda: quantile_interval(np.array([1.0]), Fraction(-1, 2), 1, 0.0), "between 0 and 1"),
     ],

@@ -15,9 +15,13 @@ def test_the_error_of_a_mean_has_the_readers_own_point():
     data = data_in(error(n=1000, epsilon="0.1", bounds="0, 120"))
     own = [row for row in data if "series" not in row and "x" in row]
     assert sorted(row["x"] for row in own) == [0.1, 1000]
-    assert [row["error"] for row in own] == [pytest.approx(math.log(20) * 120 / (1000 * 0.1), rel=1e-12)] * 2
+    assert [row["error"] for row in own] == [
+        pytest.approx(math.log(20) * 120 / (1000 * 0.1), rel=1e-12)
+    ] * 2
     assert float(
-        accuracy.epsilon_needed(error=own[0]["error"] * 1.000001, n=1000, statistic="mean", bounds=(0, 120))
+        accuracy.epsilon_needed(
+            error=own[0]["error"] * 1.000001, n=1000, statistic="mean", bounds=(0, 120)
+        )
     ) == (pytest.approx(0.1, rel=1e-5))
 
 
@@ -38,7 +42,9 @@ def test_randomized_response_is_the_root_of_half_of_n_times_worse():
     data = data_in(response(epsilon=1, largest=10_000))
     errors = {(row["series"].split()[0], row["x"]): row["error"] for row in data}
     for n in (1, 100, 10_000):
-        assert errors["randomized", n] / errors["Laplace", n] == pytest.approx(math.sqrt(n / 2), rel=1e-12)
+        assert errors["randomized", n] / errors["Laplace", n] == pytest.approx(
+            math.sqrt(n / 2), rel=1e-12
+        )
 
 
 def test_the_attackers_limit_begins_at_a_coin_and_keeps_measured_points():
@@ -57,7 +63,9 @@ def test_the_attackers_limit_begins_at_a_coin_and_keeps_measured_points():
 
 def test_a_plan_shows_its_own_point_and_costs_nothing():
     study = study_of([{"age": 3}], Paper())
-    plan = study.sql(select("place, count(*) AS people, sum(age) AS years", "GROUP BY place"), epsilon="0.2")
+    plan = study.sql(
+        select("place, count(*) AS people, sum(age) AS years", "GROUP BY place"), epsilon="0.2"
+    )
     data = data_in(plan.figure())
     own = {row["x"]: None for row in data if "series" not in row}
     assert list(own) == [0.2]
@@ -75,11 +83,16 @@ def test_a_plan_whose_errors_are_not_known_says_so():
 
 def test_the_largest_error_has_the_numbers_of_the_counties():
     """Exercise 1.5: 20 for one county, at most 181.06 for the worst of 3,143, and all within ± 220."""
-    rows = {(row["series"], row["x"]): row["error"] for row in data_in(largest(epsilon="0.1", most=3143))}
+    rows = {
+        (row["series"], row["x"]): row["error"]
+        for row in data_in(largest(epsilon="0.1", most=3143))
+    }
     at = {name.split(":")[0].split(",")[0]: value for (name, d), value in rows.items() if d == 3143}
     assert at["expected error of one count"] == 20
     assert at["all errors below this"] == 220
-    assert rows["expected largest error: bound λ(ln d + 1)", 3143] == pytest.approx(181.06, abs=0.005)
+    assert rows["expected largest error: bound λ(ln d + 1)", 3143] == pytest.approx(
+        181.06, abs=0.005
+    )
     assert rows["expected largest error: exact", 3143] == pytest.approx(172.61, abs=0.005)
 
 

@@ -24,7 +24,11 @@ def test_spends_add_up_by_name_under_the_total(ledger):
     grant = ledger.spend("r3", "a third", "0.125", study="people")
     ledger.record(grant, b"SECRET ANSWER")
     data = data_in(ledger.figure())
-    spends = [(row["analyst"], row["epsilon"], row["spent"]) for row in data if "time" in row and "analyst" in row]
+    spends = [
+        (row["analyst"], row["epsilon"], row["spent"])
+        for row in data
+        if "time" in row and "analyst" in row
+    ]
     wanted = [("ana", 0.25, 0.25), ("bo", 0.125, 0.375), ("no name given", 0.125, 0.5)]
     assert set(spends) == set(wanted)
     shares = {row["analyst"]: row["share"] for row in data if "share" in row}
@@ -38,7 +42,13 @@ def test_spends_add_up_by_name_under_the_total(ledger):
 def test_many_names_share_a_color(ledger):
     for number in range(9):
         ledger.allot(f"analyst {number}", "0.1", study="people")
-        ledger.spend(f"r{number}", f"q{number}", f"0.0{number + 1}", study="people", analyst=f"analyst {number}")
+        ledger.spend(
+            f"r{number}",
+            f"q{number}",
+            f"0.0{number + 1}",
+            study="people",
+            analyst=f"analyst {number}",
+        )
     names = {row["analyst"] for row in data_in(ledger.figure()) if "analyst" in row}
     shares = {row["analyst"]: row["share"] for row in data_in(ledger.figure()) if "share" in row}
     assert shares["others"] == pytest.approx(0.01 + 0.02 + 0.03 + 0.04 + 0.05)
@@ -54,7 +64,9 @@ def test_of_very_many_spends_some_are_drawn_and_the_last_one_always(ledger, monk
 
 
 def test_an_untouched_budget_can_be_drawn(ledger):
-    assert "ε 0 of 1 spent in 0 spends, 1 left" in json.dumps(ledger.figure().to_dict(), ensure_ascii=False)
+    assert "ε 0 of 1 spent in 0 spends, 1 left" in json.dumps(
+        ledger.figure().to_dict(), ensure_ascii=False
+    )
 
 
 def test_a_study_must_be_named_where_there_are_several(ledger):

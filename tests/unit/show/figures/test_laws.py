@@ -13,10 +13,14 @@ from released import data_in
 def test_the_densities_are_those_of_four_scales():
     data = data_in(densities())
     peaks = {row["scale"]: row["density"] for row in data if row["noise"] == 0}
-    assert peaks == pytest.approx({"λ = 1": 1 / 2, "λ = 2": 1 / 4, "λ = 4": 1 / 8, "λ = 7": 1 / 14}, abs=1e-15)
+    assert peaks == pytest.approx(
+        {"λ = 1": 1 / 2, "λ = 2": 1 / 4, "λ = 4": 1 / 8, "λ = 7": 1 / 14}, abs=1e-15
+    )
     for row in data:
         scale = int(row["scale"].removeprefix("λ = "))
-        assert row["density"] == pytest.approx(math.exp(-abs(row["noise"]) / scale) / (2 * scale), rel=1e-12)
+        assert row["density"] == pytest.approx(
+            math.exp(-abs(row["noise"]) / scale) / (2 * scale), rel=1e-12
+        )
 
 
 def test_the_discrete_densities_are_the_probabilities_of_the_noise_that_is_drawn():
@@ -72,7 +76,10 @@ def test_the_tail_is_the_probability_of_a_larger_loss_summed_output_by_output(la
     else:
         slices, far = 20_000, 20 * float(scale)
         middles = [(step + 0.5) / slices * 2 * far - far for step in range(slices)]
-        weights = {y: math.exp(-abs(y) / float(scale)) / (2 * float(scale)) * 2 * far / slices for y in middles}
+        weights = {
+            y: math.exp(-abs(y) / float(scale)) / (2 * float(scale)) * 2 * far / slices
+            for y in middles
+        }
     losses = [(abs(y - delta) - abs(y)) / float(scale) for y in weights]
     rows = [row for row in data if "tail" in row and row.get("scale") == wrong]
     assert len(rows) > 2
@@ -80,18 +87,32 @@ def test_the_tail_is_the_probability_of_a_larger_loss_summed_output_by_output(la
     drawn = [row for row in rows if not any(abs(row["loss"] - step) < 1e-6 for step in steps)]
     assert drawn
     for row in drawn[:: max(1, len(drawn) // 20)]:
-        larger = sum(weight for weight, one in zip(weights.values(), losses, strict=True) if one > row["loss"])
+        larger = sum(
+            weight
+            for weight, one in zip(weights.values(), losses, strict=True)
+            if one > row["loss"]
+        )
         assert row["tail"] == pytest.approx(larger, abs=2e-3 if law == "continuous" else 1e-9)
     for at in steps:
         pair = [row["tail"] for row in rows if abs(row["loss"] - at) < 1e-6]
         if pair:  # both ends of the step
-            reached = sum(weight for weight, one in zip(weights.values(), losses, strict=True) if one > at - 1e-6)
-            larger = sum(weight for weight, one in zip(weights.values(), losses, strict=True) if one > at + 1e-6)
+            reached = sum(
+                weight
+                for weight, one in zip(weights.values(), losses, strict=True)
+                if one > at - 1e-6
+            )
+            larger = sum(
+                weight
+                for weight, one in zip(weights.values(), losses, strict=True)
+                if one > at + 1e-6
+            )
             assert pair == pytest.approx([reached, larger], abs=2e-3)
 
 
 def test_the_right_scale_never_exceeds_epsilon_and_the_wrong_one_as_often_as_the_figure_says():
-    """Half the scale at Δ = ε = 1: 1 − e^(−1/2)/2 by hand; in the discrete law at Δ = 2 the outputs up to 0."""
+    """Half the scale at Δ = ε = 1: 1 − e^(−1/2)/2 by hand; in the discrete law at Δ = 2 the outputs
+    up to 0.
+    """
     assert "69.7 % beyond ε" in str(loss().to_dict())
     assert 1 - math.exp(-1 / 2) / 2 == pytest.approx(0.697, abs=5e-4)
     assert "73.1 % beyond ε" in str(loss(sensitivity=2, law="discrete").to_dict())
@@ -135,17 +156,25 @@ def test_an_attacker_has_a_limit_for_each_relation():
 
 def test_scales_may_be_written_as_text_and_must_be_few():
     assert {row["scale"] for row in data_in(densities(scales="1/2, 3"))} == {"λ = 0.5", "λ = 3"}
-    for scales, sentence in [((), "one to 5 numbers, got 0"), (range(1, 7), "got 6"), ((0,), "must be positive")]:
+    for scales, sentence in [
+        ((), "one to 5 numbers, got 0"),
+        (range(1, 7), "got 6"),
+        ((0,), "must be positive"),
+    ]:
         with pytest.raises(InvalidParameter, match=sentence):
             densities(scales=scales)
 
 
 @pytest.mark.parametrize("law", ["continuous", "discrete"])
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(1, 1), ("1/2", 2), (3, 1), ("0.1", 1)])
-def test_the_ratio_of_sliding_curves_reaches_the_limits_and_never_leaves_them(law, epsilon, sensitivity):
+def test_the_ratio_of_sliding_curves_reaches_the_limits_and_never_leaves_them(
+    law, epsilon, sensitivity
+):
     limit = math.exp(eval(epsilon) if isinstance(epsilon, str) else epsilon)  # noqa: S307
     ratios = [
-        row["ratio"] for row in data_in(slide(epsilon=epsilon, sensitivity=sensitivity, law=law)) if "ratio" in row
+        row["ratio"]
+        for row in data_in(slide(epsilon=epsilon, sensitivity=sensitivity, law=law))
+        if "ratio" in row
     ]
     assert max(ratios) == pytest.approx(limit, rel=1e-12)
     assert min(ratios) == pytest.approx(1 / limit, rel=1e-12)
@@ -162,7 +191,11 @@ def test_the_ratio_is_that_of_the_two_curves(law):
 
 def test_the_discrete_curve_is_the_law_that_is_drawn():
     law = DiscreteLaplace(4)
-    pairs = [row for row in data_in(slide(epsilon="1/2", sensitivity=2, law="discrete")) if "ratio" in row]
+    pairs = [
+        row
+        for row in data_in(slide(epsilon="1/2", sensitivity=2, law="discrete"))
+        if "ratio" in row
+    ]
     assert [row["first"] for row in pairs] == [law.pmf(row["output"]) for row in pairs]
     assert [row["second"] for row in pairs] == [law.pmf(row["output"] - 2) for row in pairs]
 

@@ -10,7 +10,9 @@ from discreet.show.figures import theme
 
 def luminance(color: str) -> float:
     parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -42,8 +44,12 @@ def test_no_two_colors_of_the_light_card_are_one_so_that_each_has_its_own_on_the
         assert f'[stroke="{light}"]{{stroke:{dark}}}' in theme.repaint()
 
 
-@pytest.mark.parametrize(("missing", "load"), [("altair", theme.altair), ("vl_convert", theme.converter)])
+@pytest.mark.parametrize(
+    ("missing", "load"), [("altair", theme.altair), ("vl_convert", theme.converter)]
+)
 def test_without_the_extra_a_sentence_says_how_to_get_it(monkeypatch, missing, load):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(InvalidParameter, match=r"figures need more packages; run: pip install 'discreet\[plot\]'"):
+    with pytest.raises(
+        InvalidParameter, match=r"figures need more packages; run: pip install 'discreet\[plot\]'"
+    ):
         load()
