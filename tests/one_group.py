@@ -97,7 +97,8 @@ class Group:
         half, step = 0.0 if self.grid.exact else 0.5, float(self.grid.step)
         low, high = (
             self.sum()
-            + side * (half * self.count() + float(self._noise(self._sum_weights() + side * half, float(confidence))))
+            + side
+            * (half * self.count() + float(self._noise(self._sum_weights() + side * half, float(confidence))))
             * step
             for side in (-1, 1)
         )

@@ -311,7 +311,6 @@ class Answer:
         epsilon, delta = (shown(read_fraction(discovered[name])) for name in ("epsilon", "delta"))
         return f" · keys of {', '.join(discovered['columns'])} discovered at (ε, δ) = ({epsilon}, {delta})"
 
-
     @property
     def roundings(self) -> dict[str, Fraction]:
         """The sums whose intervals leave out the rounding of values, and how far that moves each value."""

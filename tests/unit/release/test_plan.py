@@ -61,8 +61,8 @@ def test_the_notes_say_what_happens_to_values_that_are_missing_or_not_listed():
         "Values of age outside 0–10 count as 0 or 10.",
         "Missing values of an expression are left out.",
         "Rows whose place is not listed count as elsewhere.",
-        "The error of sum(age + pay) leaves out the rounding of values, at most 7.45e-09 a row, since the number of values "
-        "is private; a mean asked with it gives that number.",
+        "The error of sum(age + pay) leaves out the rounding of values, at most 7.45e-09 a row, since the number of "
+        "values is private; a mean asked with it gives that number.",
     ]
 
 

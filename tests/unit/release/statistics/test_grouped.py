@@ -104,9 +104,7 @@ def test_variances_means_and_sums_from_triples_are_those_of_each_group(lower, up
     spread = [(one.variance(), *one.variance_interval(LEVEL)) for one in alone]
     agree(table(many, "variance"), spread, (upper - lower) ** 2)
     agree(table(many, "std"), np.sqrt(spread), upper - lower)
-    sample = [
-        (one.variance() * one.sample_factor(), *one.variance_interval(LEVEL, sample=True)) for one in alone
-    ]
+    sample = [(one.variance() * one.sample_factor(), *one.variance_interval(LEVEL, sample=True)) for one in alone]
     assert any(value > 0 for value, *_ in sample)
     # a clamped estimate lies in its interval
     sample = [(value, min(low, value), max(high, value)) for value, low, high in sample]
