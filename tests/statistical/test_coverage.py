@@ -1,4 +1,4 @@
-"""Intervals hold on data that is hard for them: a trial for each row of docs/coverage.md (`make
+"""TRUST 68: Intervals hold on data that is hard for them: a trial for each row of docs/coverage.md (`make
 coverage`).
 
 A trial has 1,000 draws, or 200 where one takes long. It fails if the upper Clopper–Pearson bound of
