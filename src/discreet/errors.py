@@ -93,7 +93,7 @@ class LedgerDamaged(DiscreetError):
 
 
 class SourceUnusable(InvalidParameter):
-    """The source does not exist, or is not what the policy declares: its custodian can change that."""
+    """The source does not exist, or is not what the policy declares; its custodian can fix it."""
 
 
 class SourceChanged(SourceUnusable):
@@ -137,9 +137,7 @@ def errno_code(number: int) -> str:
 
 
 def without_context(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function, whose refusals lose the errors from which they were raised: their messages may
-    quote a row.
-    """
+    """The function, whose refusals lose their causes: the messages of those may quote a row."""
 
     @wraps(work)
     def whole(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -155,9 +153,7 @@ def without_context(work: Callable[Parameters, Result]) -> Callable[Parameters, 
 
 @contextmanager
 def of_source() -> Iterator[None]:
-    """Within the block, a parameter that cannot be used is the fault of the source or of its
-    policy.
-    """
+    """Within the block, an unusable parameter is the fault of the source or of its policy."""
     try:
         yield
     except SourceUnusable:

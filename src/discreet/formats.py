@@ -24,9 +24,7 @@ MOST_DECIMALS = 12
 """The most decimals of a number."""
 
 _MIDDLE = 92
-"""Percent: an interval is written with ± if its shorter side is at least this much of the longer
-side.
-"""
+"""Percent: an interval is written with ± if its shorter side is at least this much of the other."""
 
 
 def as_float(number: Fraction) -> float:
@@ -38,9 +36,7 @@ def as_float(number: Fraction) -> float:
 
 
 def as_finite(number: Any) -> Any:
-    """A released number or an end of its interval, clamped to the largest float: a record has no
-    infinity.
-    """
+    """A released number or an end of its interval, clamped to the floats: records lack infinity."""
     if isinstance(number, float) and not math.isfinite(number):
         return math.copysign(sys.float_info.max, number)
     return number
@@ -91,8 +87,7 @@ def readable(number: float, digits: int) -> str:
 
 
 def with_interval(value: Any, low: Any, high: Any) -> str:
-    """A number with its interval, both rounded: with ± if the number is in the middle, else with
-    the two ends.
+    """A number with its interval, both rounded: ± if the number is in the middle, else two ends.
 
     >>> with_interval(50, 38, 62), with_interval(57, 0, 120), with_interval(7, 7, 7)
     ('50 ± 12', '57 (0 to 120)', '7')
@@ -115,7 +110,7 @@ def is_even(value: Any, low: Any, high: Any) -> bool:
 
 
 def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -> str:
-    """A rounded number with its interval, with this many decimals; `even` says whether to write ±."""
+    """A rounded number with its interval, in this many decimals; `even` says whether as ±."""
     reach = max(value - low, high - value)
     if reach == 0:
         return _shortest(value, digits)
@@ -130,9 +125,7 @@ def interval_text(value: Any, low: Any, high: Any, digits: int, *, even: bool) -
 
 
 def decimal_text(number: Any, digits: int) -> str:
-    """A number with this many decimals and thousands separators; infinity and NaN as Python writes
-    them.
-    """
+    """A number with this many decimals and thousands separators; infinity and NaN as in Python."""
     return (
         f"{number:,}"
         if isinstance(number, int) or not _is_finite(number)
@@ -195,9 +188,7 @@ def decimals_of(
 def _round(
     numbers: NDArray[np.float64], digits: NDArray[np.int64], side: int = 0
 ) -> NDArray[np.float64]:
-    """The numbers rounded to the nearest decimal, or towards a side; too large numbers do not
-    change.
-    """
+    """The numbers rounded to the nearest decimal, or to a side; too large ones do not change."""
     unit = 10.0**digits
     with np.errstate(all="ignore"):
         steps = np.rint(numbers * unit)

@@ -1,11 +1,9 @@
 """The record of an answer as bytes: a table of released numbers as a ledger stores it.
 
-    one Arrow IPC stream                 a single row: a list of keys for each group column, and for
-                                         each number a list
-                                         of values and two of ends (`a1`, `a1_low`, `a1_high`), one
-                                         item for each cell
-    the metadata of its schema           the head as JSON: everything a reader needs to judge the
-                                         numbers
+    one Arrow IPC stream          a single row: a list of keys for each group column, and for each
+                                  number a list of values and two of ends (`a1`, `a1_low`,
+                                  `a1_high`), one item for each cell
+    the metadata of its schema    the head as JSON: all that a reader needs to judge the numbers
 
 Integers have 64 bits and other numbers are doubles; a column with any other item, such as a larger
 integer, is stored as JSON texts, so that nothing is rounded. The same content gives the same bytes
@@ -53,16 +51,12 @@ _BLOCK = 2**16
 """Cells whose intervals may have one reach: those that are estimated together."""
 
 _LARGE = 2**16
-"""Bytes from which a record is compressed, on all cores; for smaller records compression costs more
-than it saves.
-"""
+"""Bytes from which a record is compressed, on all cores; below, compression saves too little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The head, the keys of each group column, and the released numbers with the ends of their
-    intervals, by name.
-    """
+    """The head, the keys of each group column, and by name the numbers with their intervals."""
 
     head: dict[str, Any]
     keys: Mapping[str, pa.Array | Array]
@@ -169,9 +163,7 @@ def _stored(value: Array, low: Array, high: Array) -> dict[str, Array]:
 
 
 def _reach(value: Array, low: Array, high: Array) -> Any:
-    """The r with low = value − r and high = value + r in all cells, as 64-bit numbers round; None
-    if there is none.
-    """
+    """The r with low = value − r and high = value + r in all cells, in 64-bit numbers; or None."""
     # where low is rounded by less than half a unit in the last place of r
     nearest = np.argmin(np.abs(value))
     with np.errstate(all="ignore"):
@@ -213,7 +205,7 @@ def from_whole(whole: Mapping[str, Any]) -> Record:
 
 
 def readable(content: bytes) -> Any:
-    """Stored bytes for a reader: text, a packed record with the SHA-256 of its bytes, or base 64."""
+    """Stored bytes for a reader: text, a packed record with its SHA-256, or base 64."""
     if is_packed(content):
         return {"record": unpack(content).whole(), "sha256": sha256(content).hexdigest()}
     try:
@@ -268,9 +260,7 @@ def _packed(column: pa.Array | Array) -> tuple[pa.Array, dict[bytes, bytes] | No
 
 
 def number_column(numbers: Array) -> pa.Array:
-    """Integers or doubles as an Arrow array; `pa.array` would import pandas, which takes as long as
-    a small release.
-    """
+    """Integers or doubles as an Arrow array; `pa.array` would import pandas, which is slow."""
     import pyarrow as pa
 
     whole = np.ascontiguousarray(numbers)

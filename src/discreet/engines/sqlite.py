@@ -1,5 +1,4 @@
-"""SQLite tables by Python's own reader: a value that does not have its column's declared type is
-missing.
+"""SQLite tables by Python's own reader: a value of another type than its column's is missing.
 
 So is a text that is not valid UTF-8, which SQLite does not check.
 """
@@ -21,8 +20,11 @@ from discreet.errors import InvalidParameter
 from discreet.parameters import quote
 
 _BATCH = 2**16
-_KIND = """SELECT CASE WHEN type = 'view' THEN 'view' WHEN rootpage = 0 THEN 'virtual table' ELSE 'table' END
-    FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"""
+_KIND = (
+    "SELECT CASE WHEN type = 'view' THEN 'view'"
+    " WHEN rootpage = 0 THEN 'virtual table' ELSE 'table' END\n"
+    "    FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
+)
 _TYPES = {
     ("BOOL",): "bool",
     ("DATE", "TIME"): "timestamp[us]",
@@ -30,9 +32,7 @@ _TYPES = {
     ("CHAR", "CLOB", "TEXT"): "string",
     ("REAL", "FLOA", "DOUB", "NUM", "DEC"): "float64",
 }
-"""Arrow types for SQLite's declared types, by its rules of affinity, and for dates and truth
-values.
-"""
+"""Arrow types for SQLite's declared types, by its rules of affinity, and for dates and truth."""
 
 
 def sqlite_table(file: Path, table: str) -> tuple[Any, str, dict[str, str], str]:

@@ -1,5 +1,4 @@
-"""Text files, CSV and JSON lines: every value is a text, and no line changes how another line is
-read.
+"""Text files, CSV and JSON lines: every value is a text, and every line is read by itself.
 
 Nothing is guessed from rows. The first line of CSV gives the names of the columns, the delimiter
 (the most frequent of ",", ";", "|" and tab, unless the policy names it) and the line ending; the
@@ -57,9 +56,7 @@ _WINDOWS = {
 """The characters of Windows-1252 in place of control characters; five bytes do not change."""
 LONGEST_LINE = 2**21
 LONGEST_OBJECT = 2**16
-"""The most bytes of a line of JSON: reading a few million bytes would take as long as thousands of
-usual lines.
-"""
+"""The most bytes of a line of JSON: a few million take as long as thousands of usual lines."""
 _BLOCK = 2**22
 _LINE, _QUOTE, _RETURN = b'\n"\r'
 _BOM = b"\xef\xbb\xbf"
@@ -73,9 +70,7 @@ class Layout:
     """The declarations of a policy about how its source is read."""
 
     columns: tuple[str, ...] = ()
-    """The columns in use: no others are hashed or compared, and JSON lines have no others; () is
-    all columns.
-    """
+    """The columns in use: no others are hashed, compared, or read from JSON; () is all columns."""
     delimiter: str | None = None
     encoding: str | None = None
     folder: Path | None = None
@@ -89,8 +84,7 @@ class Layout:
 def csv_rows(
     files: Sequence[Path], layout: Layout, hive: bool, *, within: bool = False
 ) -> tuple[str, dict[str, Stream]]:
-    """The SELECT of the rows of CSV files, where each cell is a text, and the streams that it
-    reads, by their names.
+    """The SELECT of the rows of CSV files, each cell a text, and the streams it reads, by name.
 
     Files may have their columns in any order. Within a custodian's SELECT, which may use all
     columns, texts are checked here; otherwise the statement checks them, and columns that are not
@@ -129,8 +123,7 @@ def csv_rows(
 def json_rows(
     files: Sequence[Path], columns: Sequence[str], hive: bool
 ) -> tuple[str, dict[str, Stream]]:
-    """The SELECT of the rows of files of JSON lines, where each value is a text, and the stream
-    that it reads.
+    """The SELECT of the rows of JSON lines, where each value is a text, and the stream it reads.
 
     A line that is not valid UTF-8 is read twice: with replacement characters in place of its wrong
     bytes, and without them. A value that differs had such a byte, or the name before it had.
@@ -152,8 +145,8 @@ def json_rows(
     more = "".join(f", f{index}" for index in range(len(folders)))
     name = _named(files)
     lines = (
-        f"SELECT line, CASE WHEN NOT ({valid('bytes')}) THEN decode(encode(bytes), 'ignore') END AS other{more} "  # noqa: S608
-        f"FROM {in_quotes(name)}"
+        f"SELECT line, CASE WHEN NOT ({valid('bytes')})"  # noqa: S608
+        f" THEN decode(encode(bytes), 'ignore') END AS other{more} FROM {in_quotes(name)}"
     )
     objects = (
         "SELECT CASE WHEN json_valid(line) THEN line END AS o, other, "  # noqa: S608
@@ -259,7 +252,7 @@ def _objects(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _texts(lines: bytes) -> pa.Array:
-    """Lines as an array of texts that are not checked, each with its line ending, without a copy."""
+    """Lines as an array of unchecked texts, each with its line ending, without a copy."""
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == _LINE) + 1
     offsets = np.concatenate(([0], ends)).astype(np.int32)
     return pa.Array.from_buffers(
@@ -268,9 +261,7 @@ def _texts(lines: bytes) -> pa.Array:
 
 
 def _lines(file: Path, longest: int, mark: str | None, cells: int) -> Iterator[bytes]:
-    """Whole lines of an accepted file in blocks, without the first line of CSV and the lines that
-    are left out.
-    """
+    """Whole lines of an accepted file in blocks, without CSV's first and those left out."""
     rest, dropped = b"", mark is not None
     for block in _read(file):
         whole = rest + block
@@ -325,7 +316,7 @@ def _read(file: Path) -> Iterator[bytes]:
 
 
 def _text(data: bytes, encoding: str | None) -> str:
-    """Bytes as text: invalid UTF-8 raises, and the other encodings have a character for each byte."""
+    """Bytes as text: invalid UTF-8 raises; other encodings have a character for each byte."""
     if encoding is None:
         return data.decode()
     text = data.decode("latin-1")

@@ -46,9 +46,7 @@ def chosen_columns(
 
 
 def noisy_schema(schema: pa.Schema, columns: Sequence[str], keep: Sequence[str]) -> pa.Schema:
-    """The types of the result, numbers first; columns that can be neither noised nor kept are
-    refused.
-    """
+    """The types of the result, numbers first; columns that cannot be noised or kept are refused."""
     # the metadata of a schema could reveal data: it is not copied
     kinds = [
         (name, pa.int64() if is_whole(name, schema.field(name).type) else pa.float64())
@@ -118,7 +116,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def even(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The rows in tables of this size: the batches of the source may show which rows were removed."""
+    """The rows in tables of this size: the source's batches may show which rows were removed."""
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
@@ -142,9 +140,7 @@ def _noisy_integers(column: pa.Array, scale: Fraction) -> pa.Array:
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A kept column in its plain type, with the memory of its rows alone: a slice would contain the
-    other rows.
-    """
+    """A kept column in its plain type, with the memory of its rows alone: a slice holds others."""
     if isinstance(column, pa.ExtensionArray):
         return _plain(column.storage, kind)
     if types.is_run_end_encoded(column.type):

@@ -1,11 +1,11 @@
-"""Ed25519 signatures [RFC8032]: who released these files, and that no byte of them was changed
-since.
+"""Ed25519 signatures [RFC8032]: who released these files, and that no byte of them has changed.
 
-    NAME.key              the private key, readable by its owner alone       NAME.pub    the public key, to be published
+    NAME.key              the private key, readable by its owner alone
+    NAME.pub              the public key, to be published
     NAME.signature.json   beside the released files: the signed content, the public key, and
 
-    signature = Ed25519( "discreet signature 1", a line break, {study, entry, proof, ledger, files}
-    as JSON )
+    signature = Ed25519( "discreet signature 1", a line break,
+                         {study, entry, proof, ledger, files} as JSON )
 
 A file is signed by its length and its SHA-256; the record, with its card, is one of the files. The
 ledger is identified by its id, the number of its entries and the SHA-256 of its head. Whoever holds
@@ -112,8 +112,7 @@ def new_keys(name: Place) -> tuple[Path, Path]:
 
 
 def signature_place(file: Place) -> Path:
-    """The path of the signature of a released file or its record; files that differ in their suffix
-    share it.
+    """The path of the signature of a released file or its record, the same for any suffix.
 
     >>> (
     ...     signature_place("out/ages.2024.csv").name,
@@ -170,9 +169,7 @@ class Signed:
     ledger: Mapping[str, Any]
     files: Mapping[str, Mapping[str, Any]]
     proof: Mapping[str, Any]
-    """The privacy loss that was proved when it was signed, for the ε that was spent; empty for
-    public numbers.
-    """
+    """The privacy loss proved at the signing, for the ε spent; empty for public numbers."""
     key: str
     """The public key in hexadecimal."""
     record: Mapping[str, Any]
@@ -228,9 +225,7 @@ def _fits(public: Ed25519PublicKey, content: Mapping[str, Any]) -> bool:
 
 
 def _signature_of(path: Path) -> Path:
-    """The path of a signature: the path itself, the signature of a released file, or the only one
-    in a folder.
-    """
+    """The path of a signature: itself, that of a released file, or the only one in a folder."""
     if path.name.endswith(ENDING):
         return path
     if not path.exists():

@@ -80,9 +80,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """The content of the file: the ledger, the head of each study, and some earlier heads, the
-    oldest first.
-    """
+    """The content of the file: the ledger, the heads, and some earlier heads, the oldest first."""
 
     ledger: str
     schema: str
@@ -133,9 +131,7 @@ class AnchorFile:
         return self.parse(content)[0]
 
     def create(self, anchor: Anchor) -> None:
-        """Write the first anchor; FileExistsError if the file exists, so that only one ledger is
-        created.
-        """
+        """Write the first anchor; FileExistsError if there is one: only one ledger is created."""
         with self._failing():
             _write(private_file(self.path), content_of(anchor))
             sync_folder(self.path.parent)
@@ -150,8 +146,7 @@ class AnchorFile:
             sync_folder(target.parent)
 
     def advance(self, head: Head, *, durable: bool = True, spent: bool = True) -> None:
-        """Move a study's head forward, never back; if durable, the file is on the disk when this
-        returns.
+        """Move a study's head forward, never back; if durable, it is on disk when this returns.
 
         `spent` says whether the head was moved by who asks now.
         """
@@ -173,7 +168,7 @@ class AnchorFile:
                 _sync(descriptor)
 
     def parse(self, content: bytes) -> tuple[Anchor, dict[str, int]]:
-        """The anchor in the bytes of such a file, and the number of the older line of each study."""
+        """The anchor in the bytes of such a file, and the number of each study's older line."""
         # read and replaced at once: another thread may know another content by now
         known = self._known
         if content != known[0]:
@@ -253,9 +248,7 @@ def locked(descriptor: int) -> Iterator[None]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside the path that nobody else uses or can guess, for a file that will be renamed to
-    the path.
-    """
+    """A name beside the path that nobody else uses or can guess, for a file to be renamed."""
     return path.with_name(f"{path.name}.{os.getpid()}.{random_digits(1)}.new")
 
 

@@ -44,8 +44,7 @@ _IDENTITY, _STUDIES, _SHARES = select(LEDGER), select(STUDY).order_by(STUDY.c.na
 
 
 class StudyState:
-    """A study's part of the ledger at one moment, locked if it may change, and what is known of a
-    request.
+    """A study at one moment, locked if it may change, and what is known of a request.
 
     `request` is the entry with the same request id, `paid` is the entry that paid for the question,
     and `answer` is its stored answer; each is None if there is none. `era` is the entry that
@@ -117,9 +116,7 @@ class Book:
 
     @contextmanager
     def page(self, study: str, *, reading: bool = False, **request: str) -> Iterator[StudyState]:
-        """A study, locked and not behind its anchor; at the end, what was added is on disk and
-        anchored.
-        """
+        """A study, locked and not behind its anchor; additions are on disk at the end."""
         anchor = self._read_anchor(study)
         with self.database.reading() if reading else self.database.transaction(study) as connection:
             page = self.find(connection, study, anchor, **request)
@@ -145,8 +142,7 @@ class Book:
     def refuse_hidden_answer(
         self, page: StudyState, since: Head | None, connection: Connection | None = None
     ) -> None:
-        """Refuse a ledger whose index shows no answer to a question that was paid for, although its
-        chain has one.
+        """Refuse a ledger whose index lacks the answer to a paid question that its chain has.
 
         With a damaged index the answer would be drawn again at no charge. So all entries after the
         spend, or `since` a head at which there was no answer, are walked: they must contain neither
@@ -189,9 +185,7 @@ class Book:
 
     @whole_rows()
     def _creations(self, page: StudyState) -> list[Any]:
-        """The entry that created a study, and its corrections, which follow it at once; the
-        anchored hash covers it.
-        """
+        """The entry that created a study, and its corrections; the anchored hash covers it."""
         study, found, before = page.head.study, [], chain.START
         points = {point.number: point.hash for point in self.anchor.read().points.get(study, ())}
         for number in range(1, page.head.count + 1):
@@ -211,9 +205,7 @@ class Book:
         return found
 
     def correct(self, page: StudyState, total: int, promise: Any) -> None:
-        """Add a correction of the total and the promise; refused once something was spent or
-        allotted.
-        """
+        """Add a correction of the total and the promise, before anything is spent or allotted."""
         if len(self._creations(page)) < page.head.count:
             raise refusals.used(page.head.study)
         page.head = replace(page.head, total=total)
@@ -329,9 +321,7 @@ class Book:
         return head
 
     def _walk(self, study: str, balance: Balance, anchored: Head | None = None) -> None:
-        """Check the anchored entry and add the entries after it to the balance; each batch has its
-        own transaction.
-        """
+        """Check the anchored entry, and add those after it to the balance, batch by batch."""
         while True:
             first, last = balance.count + (anchored is None), balance.count + _BATCH
             with self.database.reading() as connection:
@@ -390,7 +380,7 @@ class Book:
         return head
 
     def _identify(self, connection: Connection, anchor: Anchor | None) -> None:
-        """Read the id of the ledger, and refuse tables other than those that it was created with."""
+        """Read the id of the ledger, and refuse tables other than those it was created with."""
         self.database.check(connection)
         self.id = self._refuse_other_version(connection)
         if anchor is not None and anchor.ledger != self.id:
@@ -399,7 +389,7 @@ class Book:
             raise refusals.other_tables()
 
     def _refuse_other_version(self, connection: Connection) -> str:
-        """The id of the ledger, whose tables must have the version that this code reads and writes."""
+        """The id of the ledger, whose tables must have the version of this code."""
         rows = self.database.run(connection, _IDENTITY)
         if len(rows) != 1 or rows[0].version != VERSION:
             raise LedgerDamaged(
@@ -446,9 +436,7 @@ _NONE = Anchor(ledger="", schema="")
 def entries_of(
     connection: Connection, ledger: str, *conditions: ColumnElement[bool] | TextClause
 ) -> Generator[Entry]:
-    """The entries that meet the conditions, by study, in order; `LedgerDamaged` at the first wrong
-    hash.
-    """
+    """The entries that meet the conditions, in order; `LedgerDamaged` at a wrong hash."""
     statement = select(ENTRY).where(*conditions).order_by(ENTRY.c.study, ENTRY.c.number)
     with connection.execute(statement.execution_options(yield_per=_BATCH // 10)) as rows:
         for row in rows:
@@ -458,9 +446,7 @@ def entries_of(
 def recent_entries(
     connection: Connection, study: str, last: int, analyst: str | None
 ) -> list[Entry]:
-    """The last entries of a study, or of an analyst in it; a repeat gets the question that it
-    repeats.
-    """
+    """The last entries of a study, or of an analyst; a repeat gets the question it repeats."""
     query = select(*(ENTRY.c[name] for name in COLUMNS if name != "answer")).where(
         ENTRY.c.study == study
     )

@@ -56,9 +56,7 @@ class Entry:
     """Of a spend or a repeat: the question as it was typed, for readers."""
     time: str
     nonce: str
-    """128 random bits, so that no two entries are ever equal, not even the same spend after the
-    same entry.
-    """
+    """128 random bits, so that no two entries are equal, not even the same spend twice."""
     before: str
     hash: str = ""
 
@@ -82,7 +80,7 @@ def sha256_of(answer: bytes | None) -> bytes | None:
 
 @contextmanager
 def whole_rows() -> Iterator[None]:
-    """Turn errors from rows that no ledger has written, as in a damaged file, into `LedgerDamaged`."""
+    """Turn errors from rows that no ledger wrote, as in a damaged file, into `LedgerDamaged`."""
     try:
         yield
     except Unreadable:
@@ -107,9 +105,7 @@ def share_digest(study: str, name: str, allotted: int, spent: int) -> str:
 
 
 def question_of(query: str, data_version: str | None, request_id: str) -> str:
-    """The hash of a query and the version of its data; without a version every request is a
-    separate question.
-    """
+    """The hash of a query and its data version; without one, every request differs."""
     of_whom = {"version": data_version} if data_version is not None else {"request": request_id}
     return sha256(_encode([query, of_whom]).encode()).hexdigest()
 
@@ -131,8 +127,7 @@ class Balance:
 
 @whole_rows()
 def replay(ledger: str, study: str, rows: Iterable[Any], balance: Balance) -> None:
-    """Add the next rows to the balance; `LedgerDamaged` at the first row that does not follow from
-    the rows before it.
+    """Add the next rows to the balance; `LedgerDamaged` at the first that does not follow.
 
     A row has `answer_hash` instead of the answer.
     """

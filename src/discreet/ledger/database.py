@@ -1,5 +1,4 @@
-"""How a process reaches the ledger's tables: connections, transactions, turns, and what their
-failures mean.
+"""How a process reaches the ledger's tables: connections, transactions, turns and failures.
 
 A transaction waits for its turn (see `turns`): a file has one transaction at a time, a server has
 one writer per study. If the wait for a turn or a lock takes too long, it ends with nothing spent. A
@@ -38,39 +37,42 @@ from discreet.unconnected import reason_of
 
 _KEYS = 1 + sum(index.unique for index in ENTRY.indexes)
 
-_SOUND = f"""
-SELECT current_setting('fsync') = 'on',
-       (SELECT count(*) FROM pg_stat_replication AS standby
-        WHERE current_setting('synchronous_standby_names') = ''
-          AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')
-          AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = standby.pid AND slot_type = 'logical')),
-       (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass AND indisunique AND indisvalid),
-       EXISTS (SELECT FROM {ANALYST.name})
-"""  # noqa: S608
+_SOUND = (
+    "\nSELECT current_setting('fsync') = 'on',\n"  # noqa: S608
+    "       (SELECT count(*) FROM pg_stat_replication AS standby\n"
+    "        WHERE current_setting('synchronous_standby_names') = ''\n"
+    "          AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')\n"
+    "          AND NOT EXISTS (SELECT FROM pg_replication_slots"
+    " WHERE active_pid = standby.pid AND slot_type = 'logical')),\n"
+    f"       (SELECT count(*) FROM pg_index WHERE indrelid = '{ENTRY.name}'::regclass"
+    " AND indisunique AND indisvalid),\n"
+    f"       EXISTS (SELECT FROM {ANALYST.name})\n"
+)
 """Whether commits reach the disk; the number of standbys that no commit waits for; the number of
 unique keys that prevent the same entry twice, which a restored copy may lack; and a last column
 that only shows that shares can be read.
 """
 
-_SERVER = """
-SELECT pg_catalog.pg_is_in_recovery(),
-       CASE WHEN pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')
-            THEN (SELECT system_identifier FROM pg_catalog.pg_control_system()) END,
-       CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
-            WHEN pg_catalog.has_function_privilege('pg_catalog.pg_walfile_name(pg_lsn)', 'execute')
-            THEN pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
-"""
-"""Whether this is a standby; the system identifier; the timeline, with which the names of the WAL's
-files begin.
-"""
+_SERVER = (
+    "\nSELECT pg_catalog.pg_is_in_recovery(),\n"
+    "       CASE WHEN pg_catalog.has_function_privilege("
+    "'pg_catalog.pg_control_system()', 'execute')\n"
+    "            THEN (SELECT system_identifier FROM pg_catalog.pg_control_system()) END,\n"
+    "       CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL\n"
+    "            WHEN pg_catalog.has_function_privilege("
+    "'pg_catalog.pg_walfile_name(pg_lsn)', 'execute')\n"
+    "            THEN pg_catalog.substr(pg_catalog.pg_walfile_name("
+    "pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END\n"
+)
+"""Whether this is a standby; the system identifier; the timeline, with which WAL names begin."""
 
-_PROBE = """
-SELECT CASE WHEN pg_catalog.has_function_privilege('pg_catalog.lo_from_bytea(oid, bytea)', 'execute')
-            THEN pg_catalog.lo_from_bytea(0, pg_catalog.convert_to(pg_catalog.repeat('x', %(room)s), 'UTF8')) END
-"""
-"""Writes a large object, of which nothing stays when it is rolled back; it needs no right to make
-tables.
-"""
+_PROBE = (
+    "\nSELECT CASE WHEN pg_catalog.has_function_privilege("
+    "'pg_catalog.lo_from_bytea(oid, bytea)', 'execute')\n"
+    "            THEN pg_catalog.lo_from_bytea(0, "
+    "pg_catalog.convert_to(pg_catalog.repeat('x', %(room)s), 'UTF8')) END\n"
+)
+"""Writes a large object, which a rollback removes; it needs no right to make tables."""
 
 _SPARE = 2**20
 """Bytes that must be free besides an answer, for the journal and the next entries."""
@@ -110,25 +112,19 @@ class Database:
         finalize(self, _dispose, self._engine, self._pid)
 
     def is_busy(self, study: str) -> bool:
-        """Whether another thread writes to the study now; then the last entry that we know will be
-        out of date.
-        """
+        """Whether another thread writes to the study now: our last entry will be outdated."""
         return self._turn_of(study).taken
 
     @contextmanager
     def transaction(self, study: str | None = None) -> Iterator[Connection]:
-        """A connection in a transaction, with the study's row locked; it commits, or rolls back on
-        any exception.
-        """
+        """A connection in a transaction, with the study's row locked; errors roll it back."""
         with self._turn(study), self._connected() as connection, connection.begin():
             self._begin(connection, "BEGIN IMMEDIATE" if self.is_file else _writing(study))
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection in a transaction for reading; it blocks nobody on a server, but it blocks a
-        file's writers.
-        """
+        """A connection in a transaction for reading; it blocks nobody, except a file's writers."""
         turn = self._turn(None, spent=False) if self.is_file else self._translating(spent=False)
         with turn, self._connected() as connection, connection.begin():
             self._begin(
@@ -146,16 +142,12 @@ class Database:
             connection.exec_driver_sql(words)
 
     def run(self, connection: Connection, statement: ReturnsRows, **values: Any) -> list[Any]:
-        """The rows of a statement that is a constant of a module, so that it is compiled to SQL
-        only once.
-        """
+        """The rows of a statement, a constant of a module, so that it is compiled to SQL once."""
         cursor, row = self._execute(connection.connection, statement, values)
         return [] if row is None else [row(*values) for values in cursor.fetchall()]
 
     def run_alone(self, statement: ReturnsRows, *, server: str, **values: Any) -> int:
-        """How many rows a statement has changed in its own transaction; 0 if the server is another
-        one.
-        """
+        """How many rows a statement has changed in its own transaction; 0 on another server."""
         with self._turn(values["study"]):
             with self._connecting():
                 connection = self._engine.raw_connection()
@@ -220,9 +212,7 @@ class Database:
         return connection.dbapi_connection.execute(words, values), row  # type: ignore[union-attr]
 
     def fingerprint(self, connection: Connection) -> str:
-        """The hash of the table definitions of a file, so that a changed CHECK is noticed; "" for a
-        server.
-        """
+        """The hash of a file's tables, so that a changed CHECK is noticed; "" for a server."""
         if not self.is_file:
             return ""
         rows = connection.exec_driver_sql(
@@ -255,9 +245,7 @@ class Database:
             raise other_tables()
 
     def refuse_full(self, room: int = 0) -> None:
-        """Refuse a file whose disk has too little room for so many bytes; for a server this is not
-        known.
-        """
+        """Refuse a file whose disk lacks room for so many bytes; of a server it is not known."""
         if self.is_file and _room(self._path) < room + _SPARE:
             raise _unspent_full()
 
@@ -326,9 +314,7 @@ def _of_turn(failure: Exception) -> DiscreetError | None:
 
 
 def _writing(study: str | None) -> str:
-    """The beginning of a transaction on a server that writes, and the lock of the study, in one
-    message.
-    """
+    """The beginning of a transaction on a writing server, and the study's lock, in one message."""
     words = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on"
     if study is None:
         return words

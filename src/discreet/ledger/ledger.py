@@ -1,25 +1,21 @@
-"""The ledger: it records each spend of ε on disk before the first row is read, and stores what was
-released.
+"""The ledger: it stores each spend of ε on disk before the first row is read, and each answer.
 
     spend → commit → anchor → (read, compute, draw) → record → commit → anchor → show
 
 - The grants never exceed the total, exactly, in units of 10⁻⁹ ε, for any number of threads,
   processes and machines.
 - After a crash the ε is spent, and the question may be unanswered. There are no refunds. A second
-  request with the same
-  id continues where the first stopped: nothing more is charged, and only the first recorded answer
-  is ever shown.
+  request with the same id continues where the first stopped: nothing more is charged, and only the
+  first recorded answer is ever shown.
 - The same query of the same data version at the same ε is the same question: one charge and one
   answer for everybody.
 - A ledger that is damaged, rolled back, foreign or missing is refused with `LedgerDamaged`, never
-  opened as a new
-  budget. `open` finds the anchored head and checks the chain of hashes from there; `verify` checks
-  the whole chain.
+  opened as a new budget. `open` finds the anchored head and checks the chain of hashes from there;
+  `verify` checks the whole chain.
 - A study keeps the promise that it was created with. An answer is shown only if the hash of its
   entry is right.
 
-The ledger does not prevent forgery by a custodian who can write to both the database and the
-anchor.
+The ledger does not prevent forgery by a custodian who can write to the database and the anchor.
 """
 
 from __future__ import annotations
@@ -68,8 +64,7 @@ def _without_contexts(kind: Kind) -> Kind:
 
 @_without_contexts
 class Ledger:
-    """The privacy budgets of studies, and what was spent; it can be shared between threads and
-    across a fork.
+    """The privacy budgets of studies, and what was spent; threads and forks can share it.
 
     Examples
     --------
@@ -169,13 +164,11 @@ class Ledger:
         backup: Where | None = None,
         charge: Any = None,
     ) -> Restoration:
-        """What `restore` would charge and make void, with the mark to accept; nothing is changed."""
+        """What `restore` would charge and make void, with the mark to accept; it only reads."""
         return backups.restoration(*places(where, anchor), backup, charge)
 
     def backup(self, target: Where) -> int:
-        """Write the whole ledger to a new file while others spend, and return the number of its
-        entries.
-        """
+        """Write the whole ledger to a new file while others spend; return the number of entries."""
         return backups.write(self._book, Path(target).absolute())
 
     @classmethod
@@ -281,8 +274,7 @@ class Ledger:
         room: int = 0,
         promised: refusals.Promised | None = None,
     ) -> Grant:
-        """Charge the ε of a query on disk, and permit its answer; free if the same question was
-        paid for before.
+        """Charge the ε of a query on disk, and permit its answer; free if it was paid for before.
 
         Refused, with nothing spent: more than is left (`BudgetExceeded`); a request id that was
         used for another question, ε or analyst (`InvalidParameter`); a spend that a restore made
@@ -355,8 +347,7 @@ class Ledger:
     def repeat(
         self, request_id: str, paid: Entry, *, analyst: str | None = None, asked: str | None = None
     ) -> None:
-        """Note that the answer to a spend is shown again, or a part of it: free, and a repeat of
-        that spend.
+        """Note that a spend's answer is shown again, or a part of it: free, and a repeat of it.
 
         `paid` is the entry of the spend; `request_id`, `analyst` and `asked` are those of `spend`.
         """
@@ -376,7 +367,7 @@ class Ledger:
         self._book.database.refuse_full()
 
     def probe(self, room: int = 0) -> None:
-        """Refuse a ledger that cannot store an answer of so many bytes now; nothing stays written."""
+        """Refuse a ledger that cannot store an answer of so many bytes now; nothing is kept."""
         self._book.database.probe(room)
 
     @property
@@ -501,9 +492,7 @@ class Ledger:
             return connection.execute(found).first() is not None
 
     def requests(self, study: str, beginning: str) -> list[Entry]:
-        """The spends of a study whose request ids begin with this text, in order, without their
-        answers.
-        """
+        """A study's spends whose request ids begin with this text, in order, without answers."""
         database, last = self._book.database, beginning[:-1] + chr(ord(beginning[-1]) + 1)
         statement = statements.SPENDS if database.is_file else statements.SPENDS_BY_BYTES
         with database.reading() as connection:
@@ -543,9 +532,7 @@ class Ledger:
             )
 
     def recent(self, study: str, *, last: int, analyst: str | None = None) -> list[Entry]:
-        """The last entries of a study, or of an analyst in it, in order, with questions and without
-        answers.
-        """
+        """The last entries of a study or analyst, in order, with questions, without answers."""
         with self._book.database.reading() as connection:
             return recent_entries(connection, study, last, analyst)
 
@@ -557,7 +544,7 @@ class Ledger:
         return views.html(self)
 
     def verify(self) -> int:
-        """Check every chain, and return the number of entries; `LedgerDamaged` at the first fault."""
+        """Check every chain; return the number of entries, or raise `LedgerDamaged` at a fault."""
         return sum(head.count for head in self._book.verify().values())
 
     def export(self) -> str:

@@ -58,14 +58,12 @@ def question_text(query: str | None) -> str:
 
 
 def typed(asked: str | None, longest: int = _ASKED) -> str | None:
-    """A question as it was typed, shortened for its entry; characters that a database or terminal
-    rejects, escaped.
-    """
+    """A question as it was typed, shortened for its entry; unusual characters are escaped."""
     return None if asked is None else shorter(printable(asked), longest)
 
 
 def repeat_of(spend: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a repeat, from those of a spend: a repeat is free, so its entry is kept small."""
+    """The columns of a repeat, from those of a spend: a repeat is free, so its entry is small."""
     return {**spend, "query": None, "data_version": None, "asked": typed(spend["asked"], _REPEATED)}
 
 

@@ -49,9 +49,7 @@ class Turn:
 
     @contextmanager
     def taking(self) -> Iterator[None]:
-        """Hold the turn; `Busy` if it does not come in time, `OSError` if the file cannot be
-        locked.
-        """
+        """Hold the turn; `Busy` if it comes too late, `OSError` if the file cannot be locked."""
         end = time.monotonic() + PATIENCE
         if not self.lock.acquire(timeout=PATIENCE):
             raise Busy
@@ -66,7 +64,7 @@ class Turn:
 
 @contextmanager
 def _alone(file: Path, end: float) -> Iterator[None]:
-    """Hold the lock of the file against other processes, and against other ledgers in this process."""
+    """Hold the lock of the file against other processes, and other ledgers in this process."""
     nap = _NAP
     while True:
         descriptor = _open_lock(file)

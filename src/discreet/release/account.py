@@ -187,9 +187,7 @@ class Account(TypedDict, total=False):
     analyst: str | None
     request_id: str | None
     data_name: str | None
-    """What the values are, such as "salary": an array does not say it, but the question depends on
-    it.
-    """
+    """What the values are, such as "salary": no array says it, but the question needs it."""
     data_version: str | None
 
 
@@ -256,7 +254,7 @@ def charged(
     epsilon: Fraction,
     work: Callable[[], Found],
 ) -> Found:
-    """The result of `work`, after its ε was spent; or the release that was recorded before, free."""
+    """The result of `work`, after its ε was spent; or the release recorded before, free."""
     asking = asking_on(account, name, parameters, epsilon)
     if asking is None:
         return work()

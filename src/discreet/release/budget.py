@@ -64,13 +64,11 @@ class Budget:
         return self.made().total(self.study) if self._promised is None else self._promised[0]
 
     def known(self) -> Ledger | None:
-        """The ledger; None as long as there is none that holds the study: then nothing was ever
-        spent.
-        """
+        """The ledger; None as long as none holds the study: then nothing was ever spent."""
         return self._ledger or self._held(self._opened)
 
     def made(self) -> Ledger:
-        """The ledger, which is created if there is none: then it holds the total and the promise."""
+        """The ledger, which is created if there is none: then it holds total and promise."""
         ledger = self.known() or self._held(self._created)
         if ledger is None:
             raise foreign(self.study)
@@ -194,9 +192,7 @@ def total_of(policy: Policy) -> Fraction:
 
 
 def register(policy: Policy, place: Place, *, new: bool) -> bool:
-    """Create a study with its total and promise in a ledger, or correct them; whether they were
-    corrected.
-    """
+    """Create a study with its total and promise, or correct them; whether they were corrected."""
     name, total = place.study or "", total_of(policy)
     with Ledger.open(place.where, anchor=place.anchor, new=new) as ledger:
         corrects = name in ledger.studies() and ledger.promised(name) != (total, policy.promise)

@@ -5,9 +5,12 @@ allows [DVGM22]:
 
     π(0) = 0,    π(n+1) = min( e^ε·π(n) + δ,  1 − e^(−ε)·(1 − π(n) − δ),  1 )
 
-    π(n) = δ·(e^(nε) − 1)/(e^ε − 1)                                         n ≤ n₁ = 1 + ⌊ln((e^ε+2δ−1)/(δ(e^ε+1)))/ε⌋
-         = (1 − e^(−mε))·(1 + δ/(e^ε − 1)) + e^(−mε)·π(n₁),   m = n − n₁    n ≤ n₂ = n₁ + ⌊ln(1+(e^ε−1)(1−π(n₁))/δ)/ε⌋
-         = 1                                                                beyond
+    π(n) = δ·(e^(nε) − 1)/(e^ε − 1)                                          n ≤ n₁
+         = (1 − e^(−mε))·(1 + δ/(e^ε − 1)) + e^(−mε)·π(n₁),   m = n − n₁     n₁ < n ≤ n₂
+         = 1                                                                 beyond
+
+    n₁ = 1 + ⌊ln((e^ε+2δ−1)/(δ(e^ε+1)))/ε⌋
+    n₂ = n₁ + ⌊ln(1+(e^ε−1)(1−π(n₁))/δ)/ε⌋
 
 The coins are exact (`draw.coin`). For rational ε and δ < 1/2, π(n) is a polynomial in e^ε and
 e^(−ε) with rational coefficients: δ itself at n = 1, and irrational at 2 … n₂ (Lindemann); nor is
@@ -303,9 +306,7 @@ def _made_another() -> QueryRefused:
 
 
 def recorded(ledger: Ledger | None, study: str, policy: Policy) -> Discovered | None:
-    """The study's earlier discovery, or None; looked up only if the policy has keys to be
-    discovered.
-    """
+    """The study's earlier discovery, or None; looked up only if the policy discovers keys."""
     if ledger is None or not any(declared.discover for declared in policy.columns.values()):
         return None
     content = ledger.answer(study=study, request_id=REQUEST)
@@ -315,8 +316,7 @@ def recorded(ledger: Ledger | None, study: str, policy: Policy) -> Discovered | 
 def discovery_facts(
     discovered: Discovered | None, groups: Iterable[Group], conditions: Iterable[Expression] = ()
 ) -> dict[str, Any]:
-    """The entry about discovered keys in the record of an answer with these groups; empty if there
-    are none.
+    """The entry about discovered keys in the record of an answer with these groups, if any.
 
     `conditions` are the conditions that select cells: they may use such keys, too.
     """

@@ -1,8 +1,7 @@
-"""Algorithm 1: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers that the caller has computed
-[DMNS06].
+"""Algorithm 1 [DMNS06]: the Laplace mechanism, f(x) + (Z₁, …, Z_d), on answers from the caller.
 
-    integers: out = answer + DLap(Δ/ε)                       exactly; integers in, integers out
-    floats:   out = g · ( round(answer/g) + DLap(t) )        on a public step g = 2^e (calibrate.grid)
+    integers: out = answer + DLap(Δ/ε)                   exactly; integers in, integers out
+    floats:   out = g · ( round(answer/g) + DLap(t) )    on a public step g = 2^e (calibrate.grid)
 
 Theorem: if no unit can move the answer by more than Δ in the L1 norm, the output is
 ε-differentially private. Data never raises an error: NaN counts as 0, ±inf and integers beyond the
@@ -195,9 +194,7 @@ def _chunks(array: NDArray[Any], result: NDArray[Any]) -> Any:
 def _noisy_reals(
     source: NDArray[Any], part: NDArray[np.int64], target: NDArray[np.float64], grid: Grid
 ) -> None:
-    """target = (round(source/step) + noise)·step; in int64, which `part` has room for, or in
-    Python's integers.
-    """
+    """target = (round(source/step) + noise)·step; in int64 if it fits, or Python's integers."""
     if abs(grid.exponent) > _ORDINARY:
         target[...] = _noisy_numbers(source.tolist(), False, grid)
         return
@@ -232,9 +229,7 @@ def _noisy_numbers(numbers: list[Any], whole: bool, grid: Grid) -> list[Any]:
 
 
 def _to_steps(answer: Any, grid: Grid) -> int:
-    """The nearest multiple of the step; NaN counts as 0, and a number beyond the floats as the
-    largest float.
-    """
+    """The nearest multiple of the step; NaN counts as 0, and too large numbers as the largest."""
     try:
         number = float(answer)
     except OverflowError:  # an integer among floats
@@ -258,9 +253,7 @@ def _to_float(steps: int, grid: Grid) -> float:
 
 
 def _memory(out: object) -> NDArray[Any] | None:
-    """The array without its subclass, whose code would run after the spend; None if it cannot be
-    written.
-    """
+    """The array without its subclass, whose code would run after the spend; None if read-only."""
     if not issubclass(type(out), np.ndarray) or issubclass(type(out), np.ma.MaskedArray):
         return None
     array = np.asarray(out)
@@ -268,9 +261,7 @@ def _memory(out: object) -> NDArray[Any] | None:
 
 
 def _array(answer: Any) -> NDArray[Any]:
-    """The answer as an array of numpy's numbers, or, for lists, of Python's numbers, which have any
-    size.
-    """
+    """The answer as an array of numpy's numbers or, for lists, of Python's, which have any size."""
     if issubclass(type(answer), np.ma.MaskedArray):
         raise InvalidParameter(
             "answer must be an array without a mask; fill it first, as in answer.filled(0)"

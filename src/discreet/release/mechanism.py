@@ -39,9 +39,7 @@ _CELLS = 2**15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySum:
-    """An integer total after noise: `value` = step·(round(total/step) + DLap(scale)), in grid
-    units.
-    """
+    """A noisy integer total: `value` = step·(round(total/step) + DLap(scale)), in grid units."""
 
     value: int
     step: int
@@ -82,8 +80,7 @@ def noisy_columns(
     changes: int,
     totals: Callable[[Any], Sequence[Sequence[int]]] | None = None,
 ) -> list[NoisyColumn]:
-    """The totals Tᵢ of many groups with exact noise of scales bᵢ, where no unit moves Σ|Tᵢ|/bᵢ by
-    more than ε.
+    """Many groups' totals Tᵢ with exact noise of scales bᵢ; no unit moves Σ|Tᵢ|/bᵢ by more than ε.
 
     The exact integers are the totals, or `totals` makes them of these.
 
@@ -245,9 +242,7 @@ def _occupied(runs: Runs) -> Runs:
 def textbook(
     answer: Exact[Callable[[Fraction], int]], sensitivity: Fraction, epsilon: Fraction
 ) -> tuple[Fraction, Grid]:
-    """An answer by Algorithm 1, on a public grid that pays for its rounding; the answer gives its
-    floor in steps.
-    """
+    """An answer by Algorithm 1, on a public grid that pays for its rounding, with its floor."""
     grid = grid_of(False, sensitivity, epsilon, 1)
     return (
         drawn(lambda: noisy(answer.reveal()(grid.step), grid.scale), "answer", grid) * grid.step,
@@ -262,23 +257,19 @@ def _rounded_up(scale: Fraction) -> Fraction:
 
 
 def public_count(count: Exact[int]) -> int:
-    """A number that the relation makes public: of all units under change-one, and of nothing else."""
+    """A number that the relation makes public: of all units under change-one, and no other."""
     return int(drawn(count.reveal, "public"))
 
 
 def _plain(totals: Sequence[int]) -> Any:
-    """The totals of all groups as an array, if they are many, or else as a list; for a tape always
-    as a list.
-    """
+    """The totals of all groups: an array if they are many, else a list; for a tape a list."""
     return totals.array if isinstance(totals, Integers) and not on_tape() else list(totals)
 
 
 def kept_keys(
     units: Exact[dict[str | int, int]], chance: Callable[[int], Chance]
 ) -> list[str | int]:
-    """The keys that are shown, sorted: a key with n units by an exact coin with the probability
-    `chance(n)`.
-    """
+    """The keys shown, sorted: with n units, by an exact coin of probability `chance(n)`."""
 
     def draw() -> list[Any]:
         alike: dict[int, list[Any]] = {}

@@ -1,5 +1,4 @@
-"""A plan: what a question will cost and how good its answer will be, before anything is spent or
-read.
+"""A plan: what a question costs and how good its answer is, before anything is spent or read.
 
     plan = study.sql("SELECT county, count(*), avg(age) FROM people GROUP BY county", epsilon="0.2")
     plan              # free
@@ -118,7 +117,7 @@ class Plan:
 
     @cached_property
     def canonical(self) -> str:
-        """The one text of what will be released: questions that only differ in spelling share it."""
+        """The one text of what will be released, the same for questions that differ in spelling."""
         policy = self.study.policy
         promise = [policy.neighbors, policy.unit, policy.max_rows, policy.max_groups]
         parts = [[share.text for share in self.shares], str(self.confidence), self.simultaneous]
@@ -227,9 +226,7 @@ class Plan:
         )
 
     def _answered(self, blank: Record) -> bytes:
-        """Read, draw, and write down everything that may be known; `blank` is what was known
-        before.
-        """
+        """Read, draw, and write down all that may be known; `blank` is what was known before."""
         work = partial(self.numbers, self.fetched())
         # choices are made in all groups at once
         whole = self.cells <= PART or any(
@@ -243,7 +240,7 @@ class Plan:
         return replace(blank, numbers=numbers).pack()
 
     def numbers(self, exact: Exact[list[Any]], cells: slice | None = None) -> dict[str, Columns]:
-        """The released numbers of some cells, or of all, by name, with the ends of their intervals."""
+        """The released numbers of some cells, or of all, by name, with their intervals."""
         if cells is not None:
             exact = exact.map(lambda totals: [total[cells] for total in totals])
         numbers: dict[str, Columns] = {}
@@ -374,9 +371,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What happens to values that are missing, out of bounds or not among the keys, and to
-        lines of text.
-        """
+        """What happens to missing, out-of-bounds and undeclared values, and to lines of text."""
         sentences = notes(self.query)
         if self.reported is not None:
             # without the title, which may be that of another analyst
@@ -392,9 +387,7 @@ class Plan:
 
     @property
     def roundings(self) -> dict[str, Fraction]:
-        """The sums whose intervals leave out the rounding of values, and how far that moves each
-        value.
-        """
+        """The sums whose intervals leave out the rounding of values, and how far each moves."""
         if self.reported is not None:
             return {}
         moments = (share for share in self.shares if isinstance(share.design, MomentDesign))
@@ -423,9 +416,7 @@ class Plan:
 
 
 def uncovered(title: str, half: Fraction) -> str:
-    """That the interval of a sum leaves out the rounding of its values, and what can be done about
-    it.
-    """
+    """That a sum's interval leaves out the rounding of its values, and what can be done."""
     return (
         f"The error of {title} leaves out the rounding of values, at most"
         f" {readable(as_float(half), 3)} a row, since the number of values is private; a mean asked"

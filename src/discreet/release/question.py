@@ -1,5 +1,4 @@
-"""A question about one column in memory, released by the designs of studies: one group, one row per
-unit.
+"""A question about a column in memory, released by studies' designs: one group, a row per unit.
 
 All parameters (the statistic, the bounds, ε) are read and checked before any row.
 """
@@ -67,16 +66,12 @@ class Question:
 
     @property
     def dropped(self) -> bool:
-        """Whether missing values are left out; decided by the type of the column, never by its
-        values.
-        """
+        """Whether missing values are left out; the type of the column decides, never its values."""
         return self.data.nullable and self.missing is None
 
     @property
     def public_size(self) -> bool:
-        """Whether the number of values that count is public: under change-one, and if none can be
-        missing.
-        """
+        """Whether the number of values is public: under change-one, and if none is missing."""
         return self.neighbors == "change-one" and not self.dropped
 
     @property
@@ -105,9 +100,7 @@ class Question:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the release depends on, except ε, the draws, and further parameters of the
-        statistic.
-        """
+        """What the release depends on, except ε, draws and other parameters of the statistic."""
         return {
             "bounds": list(self.bounds),
             "neighbors": self.neighbors,
@@ -245,7 +238,7 @@ def question(
     method: Any = "best",
     reader: Callable[[Any], Column] = column,
 ) -> Question:
-    """The question, or `InvalidParameter`; `reader` reads the column, and no value raises an error."""
+    """The question, or `InvalidParameter`; `reader` reads the column, and no value raises."""
     if method not in ("best", "laplace"):
         raise InvalidParameter(f"method must be 'best' or 'laplace', got {quote(method)}")
     return Question(
@@ -301,9 +294,7 @@ def moments(ask: Question, *statistics: str) -> dict[str, Release]:
 
 
 def rounding_text(half: Fraction) -> str:
-    """That the rounding of values to the grid is not in an interval, and how far it moves each of
-    them.
-    """
+    """That an interval leaves out the rounding of values to the grid, and how far it moves each."""
     return f"without rounding, at most {readable(as_float(half), 3)} a value"
 
 

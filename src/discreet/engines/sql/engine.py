@@ -1,5 +1,4 @@
-"""The common part of the SQL engines: one statement for each request, whose rows are returned as
-Arrow tables.
+"""The common part of the SQL engines: one statement for each request, answered as Arrow tables.
 
 `version` is a SHA-256 of the names and types of the columns in use, of the number of rows, and of
 sums of a hash of each row, in any order; the dialects write the hash. It is only for the
@@ -51,7 +50,7 @@ class SQLEngine(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a source whose columns in use have other types or rights than when it was opened."""
+        """Refuse a source whose columns in use have other types or rights than at first."""
 
     def probe(self) -> None:
         """The same as `check`, for those who ask often; it waits for no statement of others."""
@@ -67,9 +66,7 @@ class SQLEngine(ABC):
         return Exact(self._run("discover", sql, self._units_of_keys, stored=stored))
 
     def frequent(self, of: Expression, where: Expression, most: int) -> Exact[dict[str, int]]:
-        """The most frequent texts of an expression among some rows, with their numbers of rows; for
-        custodians.
-        """
+        """The most frequent texts of an expression, with their numbers of rows; for custodians."""
         sql = frequent_values(of, where, most, self._schema, self.dialect)
         return Exact(self._run("frequent", sql, self._units_of_keys))  # type: ignore[arg-type]
 
@@ -121,9 +118,7 @@ class SQLEngine(ABC):
         return None
 
     def _rows_hash(self, sql: str, salt: str, words: str = "") -> str:
-        """A SHA-256 of the columns in use, and of the integers that a SELECT computes from their
-        rows.
-        """
+        """A SHA-256 of the columns in use, and of the integers that a SELECT computes from rows."""
         columns = [(name, column.described) for name, column in self._used.items()]
         integers = self._run("version", sql, _first_row)
         return hashlib.sha256(repr((words, salt, columns, integers)).encode()).hexdigest()

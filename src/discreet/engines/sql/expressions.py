@@ -5,18 +5,16 @@ that a statement does not grow faster than its question. The differences between
 their `dialect`.
 
     columns    whole numbers and decimals become the nearest double; ±inf is ±10¹⁰⁰; NaN is missing;
-               texts are compared
-               by their bytes, whatever the collation; moments with a zone are converted to UTC
+               texts are compared by their bytes, whatever the collation; moments with a zone are
+               converted to UTC
     dates      in the years 1 to 9999, otherwise missing
     texts      in valid UTF-8 of at most 16,384 bytes, otherwise missing; lower and upper change A–Z
-               and a–z only, trim
-               removes spaces, length counts code points; substring needs 1 ≤ from ≤ 10⁶ and 0 ≤
-               length ≤ 10⁶, otherwise missing
+               and a–z only, trim removes spaces, length counts code points; substring needs
+               1 ≤ from ≤ 10⁶ and 0 ≤ length ≤ 10⁶, otherwise missing
     casts      number → text for integers of absolute value below 2⁵³; text → number for decimals
-               with up to 40 digits
-               before and after the point and an exponent of two digits; date → text as 2024-02-29,
-               followed by 23:59:59 unless midnight, and back; text → truth from true, t, yes, y, 1
-               and their opposites; otherwise missing
+               with up to 40 digits before and after the point and an exponent of two digits;
+               date → text as 2024-02-29, followed by 23:59:59 unless midnight, and back;
+               text → truth from true, t, yes, y, 1 and their opposites; otherwise missing
 """
 
 from __future__ import annotations
@@ -68,9 +66,7 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A tree, the kind of its value, and the layer in which everything that it refers to is
-    defined.
-    """
+    """A tree, the kind of its value, and the layer in which all that it refers to is defined."""
 
     tree: Tree
     kind: Kind
@@ -79,9 +75,7 @@ class Term:
 
 @dataclass(slots=True)
 class Translator:
-    """Translates expressions over one source, and records the columns and named values that they
-    use.
-    """
+    """Translates expressions over one source, and records the columns and names that they use."""
 
     schema: Schema
     dialect: Dialect = DUCKDB
@@ -130,13 +124,11 @@ class Translator:
         return tree
 
     def _entering(self, name: str) -> Tree:
-        """A column as it enters the statement: the one place where the source's own texts are read."""
+        """A column as it enters the statement: the one place that reads the source's own texts."""
         return self.dialect.entering(exp.Column(this=sql.outer(name)), self.schema[name])
 
     def column_of_numbers(self, expression: Expression) -> tuple[Tree, str] | None:
-        """The numeric column that an expression is, with its type, for faster ways to the same
-        value, or None.
-        """
+        """The numeric column that an expression is, with its type, for faster ways; or None."""
         if (
             not isinstance(expression, ask.Column)
             or expression.kind != "number"
@@ -223,9 +215,7 @@ class Translator:
     def _of(
         self, parts: tuple[Expression, ...], kind: Kind | None, build: Callable[..., Tree]
     ) -> Term:
-        """A term that is built from the trees of some parts; its kind is by default that of the
-        last part.
-        """
+        """A term of the trees of some parts; by default it has the kind of the last part."""
         terms = [self.term(part) for part in parts]
         return Term(
             build(*(term.tree for term in terms)),
@@ -258,9 +248,7 @@ class Translator:
                 assert_never(kind)
 
     def _read(self, term: Term, kind: Kind, reading: Reading) -> Term:
-        """A column's text as a value: cleaned, and read by the declared marks and formats, or
-        missing.
-        """
+        """A column's text as a value: cleaned, and read by the declared formats, or missing."""
         term = self._cleaned(term, reading)
         if kind == term.kind:
             return term
@@ -319,9 +307,7 @@ class Translator:
     def _mapped(
         self, value: Tree, pairs: Sequence[Any], key: _Write, write: _Write, otherwise: Tree
     ) -> Tree:
-        """The replacement of a value, by binary search; texts are compared, and pairs sorted, by
-        their bytes.
-        """
+        """The replacement of a value, by binary search; texts are compared by their bytes."""
         if len(pairs) <= _FEW_PAIRS:
             return when(
                 [(exp.EQ(this=value, expression=key(old)), write(new)) for old, new in pairs],
@@ -367,8 +353,7 @@ class Translator:
         return self._of_named(term, "date", lambda a: when([(sql.between(a, first, last), a)]))
 
     def _limited(self, term: Term) -> Term:
-        """A double within ±10¹⁰⁰; absolute values below 10⁻¹⁰⁰, and −0.0, become 0, and NaN is
-        missing.
+        """A double within ±10¹⁰⁰: absolute values below 10⁻¹⁰⁰, and −0.0, are 0; NaN is missing.
 
         The most frequent case comes first, so that the others are not evaluated. NaN is greater
         than every number.

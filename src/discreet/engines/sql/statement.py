@@ -1,7 +1,7 @@
 """A request for integers as one SELECT of integer aggregates, and the answer from its rows.
 
-    source → layers of named values → facts (unit, group keys, one integer per measure) → limit →
-    aggregates
+    source → layers of named values → facts (unit, group keys, one integer per measure)
+           → limit → aggregates
 
 Declared keys are a table that is joined with the source by value; the rows of an answer have the
 index of their group, never a key.
@@ -191,9 +191,7 @@ class _Builder:
     def _crossed(
         self, tree: exp.Select, sets: tuple[tuple[int, ...], ...], sums: list[str]
     ) -> exp.Select:
-        """The sums over the groups of each set, from rows of all combinations; the sets' indices
-        follow each other.
-        """
+        """The sums over the groups of each set, from rows of all combinations, set after set."""
         positions = {
             index: self._positions[index]
             for index in sorted({index for chosen in sets for index in chosen})
@@ -225,9 +223,7 @@ class _Builder:
         return select([alias(when(branches), "place"), *sums], subquery(rows, "crossed"))
 
     def _select_facts(self) -> exp.Select:
-        """One row for each row of the source that WHERE selects: its unit, the values of its
-        groups, its facts.
-        """
+        """For each selected row of the source: its unit, the values of its groups, its facts."""
         request, translator = self.request, self.translator
         columns = {
             f"k{index}": self._key(index, group) for index, group in enumerate(request.groups)
@@ -393,7 +389,7 @@ def _totals(sums: list[str]) -> list[Tree]:
 
 
 def _aggregated(facts: Tree, by: list[str], cells: list[str], aggregates: list[Tree]) -> exp.Select:
-    """Aggregates for each group and, if cells are counted, for each cell of a group, in one pass."""
+    """Aggregates for each group and, if cells are counted, each cell of a group, in one pass."""
     branches = [
         (exp.EQ(this=call("grouping", column(cell)), expression=whole(0)), whole(index))
         for index, cell in enumerate(cells)
@@ -426,8 +422,7 @@ def _whole_column(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _words(array: pa.Array) -> NDArray[Any]:
-    """Integers of up to 64 bits, or of 128 bits as decimals without a fraction; NULL has an
-    arbitrary value.
+    """Integers of up to 64 bits, or of 128 bits as decimals; NULL has an arbitrary value.
 
     They are read from the buffers, because Arrow's own conversion to numpy would import pandas.
     """

@@ -32,7 +32,7 @@ _MOST_ARGUMENTS = 90
 
 
 def unit_value(value: Tree, column: ColumnType, dialect: Dialect) -> tuple[Tree, Tree]:
-    """The value that identifies a unit, as it is in the source, and the condition that it exists."""
+    """The value that identifies a unit, as in the source, and the condition that it exists."""
     return value, sql.present(value) if column.kind == "text" else dialect.named_unit(value, column)
 
 
@@ -66,8 +66,7 @@ def limited_facts(
     facts: exp.Select,
     positions: Sequence[str] = (),
 ) -> exp.Select:
-    """The rows of `facts` that count, with their unit, the index of their group, and the facts of
-    these names.
+    """The rows of `facts` that count: unit, index of the group, and the facts of these names.
 
     `positions` are further columns, which follow from the index.
     """
@@ -102,8 +101,7 @@ def limited_facts(
 def units_of_keys(
     of: Column, unit: str | None, limit: int, schema: Schema, dialect: Dialect
 ) -> tuple[str, str | None]:
-    """The SELECT of all keys of a column, each with its number of units, and the SELECT to store
-    before it.
+    """The SELECT of a column's keys with their numbers of units, and the one to store before it.
 
     A key is a text, or an integer of absolute value below 2⁵³; all other values, and NULL, are not
     keys. A unit has at most `limit` keys, or one if each row is a unit.
@@ -143,9 +141,7 @@ def units_of_keys(
 
 
 def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
-    """The SELECT that counts units: rows, or values of the unit column; rows without a unit do not
-    count.
-    """
+    """The SELECT that counts units: rows, or values of the unit column that are not missing."""
     if unit is None:
         return select([sql.count()], table(SOURCE)).sql(dialect.name, copy=False)
     translator = Translator(schema, dialect)
@@ -156,7 +152,7 @@ def units_of(unit: str | None, schema: Schema, dialect: Dialect) -> str:
 
 
 def units_by_rows(unit: str, limits: Sequence[int], schema: Schema, dialect: Dialect) -> str:
-    """The SELECT that counts units by the index of the smallest limit on rows that they are within."""
+    """The SELECT that counts units by the index of the smallest limit that holds their rows."""
     translator = Translator(schema, dialect)
     value, is_unit = unit_value(translator.source(unit), schema[unit], dialect)
     rows = select(
@@ -177,9 +173,7 @@ def units_by_rows(unit: str, limits: Sequence[int], schema: Schema, dialect: Dia
 
 
 def stored_before(rows: exp.Select | None, dialect: Dialect) -> str | None:
-    """The SELECT whose rows must be stored as STORED before the statement, if the statement cannot
-    do so itself.
-    """
+    """The SELECT to store as STORED before the statement, if the statement cannot do so itself."""
     return None if rows is None or dialect.materializes else rows.sql(dialect.name, copy=False)
 
 
@@ -201,7 +195,7 @@ def _within_limits(
     over: Tree,
     dialect: Dialect,
 ) -> exp.Select:
-    """The rows of light units and the chosen rows of heavy units, with the tables that these use."""
+    """The rows of light units and the chosen rows of heavy units, with the tables they use."""
     heavy = select(["unit"], table(STORED), by=["unit"], having=over)
     stored = {STORED: (rows, True)} if dialect.materializes else {}
     rows_within = select(columns, subquery(sql.union(light, chosen), "kept"))

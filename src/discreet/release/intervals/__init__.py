@@ -1,1 +1,1 @@
-"""Intervals of released numbers as functions of public parameters, which can be copied and stored."""
+"""Intervals of released numbers as functions of public parameters, to be copied and stored."""

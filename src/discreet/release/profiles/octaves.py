@@ -1,9 +1,9 @@
 """Octaves: the powers of two between which the values of a column lie, from one noisy histogram.
 
-    whole numbers   … [−4, −2) [−2, −1) [−1, 0) | 0 | [1, 2) [2, 4) [4, 8) …     up to 2⁶³
+    whole numbers   … [−4, −2) [−2, −1) [−1, 0) | 0 | [1, 2) [2, 4) [4, 8) …  up to 2⁶³
     reals           the same from 2⁻⁴⁰ to 2⁶⁴, and (0, 2⁻⁴⁰) with its negative beside 0
     and             values beyond, on either side; missing values
-    rows of a unit  1, 2, 3–4, 5–8, …                                            up to 2²⁰, and beyond
+    rows of a unit  1, 2, 3–4, 5–8, …                                         up to 2²⁰, and beyond
 
 A unit is in one bin, however many its rows: Δ = 1, or 2 if units are replaced. Each bin, even an
 empty one, has noise of scale b = Δ/ε. The rest is post-processing, and finds where the values lie
@@ -39,9 +39,7 @@ from discreet.release.mechanism import noisy_counts
 _END = Fraction(10**100)  # the largest number of the engines
 
 _POWERS = {True: range(64), False: range(-40, 65)}
-"""The powers of two between octaves: 64 bits for whole numbers; 2⁻⁴⁰ has few enough decimals for a
-parameter.
-"""
+"""The powers of two between octaves: 64 bits for integers; 2⁻⁴⁰ has few enough decimals."""
 
 ROW_LIMITS = tuple(2**power for power in range(21))
 """The largest number of rows of a unit in each bin except the last."""
@@ -127,7 +125,7 @@ def limits_of(scale: Fraction, cells: int) -> Limits:
 def span(
     counts: Sequence[float], limits: Limits, zero: int | None = None
 ) -> tuple[int, int] | None:
-    """The first and the last of the bins that hold values, or None; growth ends at the bin `zero`."""
+    """The first and last of the bins that hold values, or None; growth ends at the bin `zero`."""
     core = [index for index, count in enumerate(counts) if count >= limits.core]
     if not core:
         return None
@@ -147,9 +145,7 @@ def _grown(counts: Sequence[float], limits: Limits) -> int:
 
 
 def ends(counts: Sequence[float], whole: bool, limits: Limits) -> tuple[Fraction, Fraction] | None:
-    """The edges between which the values lie, or None if too little is known; `counts` are of all
-    bins.
-    """
+    """The edges between which the values lie, or None if unknown; `counts` are of all bins."""
     edges = octave_edges(whole)
     inner = counts[1 : len(edges) - 2]
     zero = edges.index(Fraction(0))
@@ -178,9 +174,7 @@ def bins_between(whole: bool, low: Fraction, high: Fraction) -> list[int]:
 
 
 def rounded_bounds(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction] | None:
-    """The bounds to propose, with 0 for an end that is small compared with the other; None if all
-    values are 0.
-    """
+    """The bounds to propose, with 0 for an end that is relatively small; None if all are 0."""
     if 0 < lower <= upper / _SMALL:
         lower = Fraction(0)
     elif 0 > upper >= lower / _SMALL:

@@ -1,5 +1,4 @@
-"""A profile of a study: checked, charged, then read, drawn and recorded; it is free when asked
-again for the same data.
+"""A profile of a study: checked, charged, read, drawn and recorded; free again for the same data.
 
     ε is shared equally by the columns; the unit's own column asks for the number of rows per unit
 
@@ -92,7 +91,7 @@ class ProfilePlan:
         )
 
     def release(self, *, request_id: str | None = None, analyst: str | None = None) -> Profile:
-        """Spend ε, then read, draw and record; asked again, it returns the recorded profile, free."""
+        """Spend ε, then read, draw and record; asked again, return the recorded profile, free."""
         entry = entry_of(request_id)
         content, remaining = answered(
             self.study, entry, self.canonical, self.epsilon, self._answered, analyst=analyst

@@ -1,5 +1,4 @@
-"""The columns of a report: each is an axis with cells. Every row is in exactly one cell, or spreads
-over the cells.
+"""The columns of a report: each is an axis with cells, and every row is in one or spreads over all.
 
 An axis has levels: a single cell with all rows, its cells, and for a hierarchy the parents in
 between. A table has a level of each axis. It is a sum of independent parts [ResidualPlanner, Xiao
@@ -95,9 +94,7 @@ class Axis:
         return np.asarray(parts * cells - own)
 
     def lifted(self, cells: NDArray[Any], axis: int, level: int, bottom: int) -> NDArray[Any]:
-        """Values of a level distributed to a finer level, times the denominators of the shares in
-        between.
-        """
+        """Values of a level distributed to a finer level, times the denominators of the shares."""
         for step in range(level + 1, bottom + 1):
             shares, _ = self.shares(step)
             cells = along(shares, axis, cells.ndim) * np.take(cells, self.above(step), axis)
@@ -125,9 +122,7 @@ class Axis:
         return number.reshape(-1), first
 
     def spreads(self, level: int) -> Floats:
-        """The sum of squares of the weights of a cell of this level on each part, averaged over all
-        cells.
-        """
+        """The sum of squares of a cell's weights on each part, averaged over the level."""
         if level not in self._spreads:
             number, cells = self.kinds(level)
             squares = [self.squares(level, self.unit(level, int(cell))) for cell in cells]
@@ -139,7 +134,7 @@ class Axis:
         return {}
 
     def squares(self, level: int, query: Floats) -> Floats:
-        """The sum of squares of the weights of a combination of the cells of a level on each part."""
+        """The sum of squares of the weights of a combination of a level's cells on each part."""
         squares = np.zeros(self.levels + 1)
         for part in range(level + 1):
             many, weights = self.weights(level, query, part)
@@ -153,8 +148,7 @@ class Axis:
         return query
 
     def weights(self, level: int, query: Floats, measured: int) -> tuple[Floats, Floats]:
-        """The weights that a combination of the cells of a level has on the parts of the cells of a
-        measured level.
+        """The weights of a combination of a level's cells on the parts of measured cells.
 
         Measured cells with the same weights are of one kind: returns the size of each kind, and its
         weights on all parts up to the measured level. `query` may have several columns, one for

@@ -1,5 +1,4 @@
-"""Which cells of a group column a condition admits: decided from the declared keys, never from
-rows.
+"""Which cells of a group column a condition admits: decided from the keys, never from rows.
 
 A cell of a key is admitted or not. The last cell, for rows with none of the keys, contains many
 values and missing values: it is decided only if the condition is the same for all of them. A
@@ -88,7 +87,7 @@ def admitted(condition: Expression, of: Expression, group: Group) -> Floats | No
 
 
 class _Cell:
-    """The rows of one cell; a key of None means all values other than the keys, and missing values."""
+    """The rows of one cell; a key of None means missing values, and all that are not keys."""
 
     def __init__(self, of: Expression, group: Group, index: int, key: object) -> None:
         self.of, self.group, self.index, self.key = of, group, index, key

@@ -114,14 +114,12 @@ class ReportDesign:
         return math.prod(map(self._width, range(len(self.attributes))))
 
     def units(self, levels: Levels) -> list[int]:
-        """For each column of a set (a combination of halves), the integer that stands for one row."""
+        """For each column of a set (a combination of halves), the integer that means one row."""
         cells = [[self._width(i)] * 2 + [1] * self._missing(i) for i in self._numbers_of(levels)]
         return [math.prod(units) for units in product(*cells)]
 
     def totals(self, integers: Sequence[Sequence[int]]) -> list[Integers]:
-        """The columns of all sets from the measures; each measure is a list over the cells of all
-        sets of groups.
-        """
+        """The columns of all sets from the measures, which are lists over the cells of all sets."""
         starts, first = {}, 0
         for chosen in self.sets():
             shape = [self.axes[self._grouped[number]].sizes[-1] for number in chosen]
@@ -183,9 +181,7 @@ class ReportDesign:
         ]
 
     def mean_noise(self, terms: UnitLimits, epsilon: Fraction) -> float:
-        """The expected sum of the absolute noise over the cells of a set, in rows; the largest over
-        all sets.
-        """
+        """The expected sum of absolute noise over the cells of a set, in rows; the largest."""
         scales, noise = iter(self.scales(terms, epsilon)), 0.0
         for levels, _ in self.measured:
             units = self.units(levels)

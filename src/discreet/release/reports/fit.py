@@ -28,9 +28,7 @@ from discreet.release.reports.axes import Axis, Floats, Levels
 from discreet.release.statistics.spread import combined_radius
 
 Question: TypeAlias = Sequence[tuple[int, Floats]]
-"""For each axis, a level and a combination of its cells; one axis may have several combinations,
-side by side.
-"""
+"""For each axis, a level and a combination of its cells, or several combinations side by side."""
 
 Key: TypeAlias = tuple[tuple[int, tuple[int, ...], bytes], ...]
 """What a question is known by."""
@@ -181,9 +179,7 @@ class Combined:
         return self._laws[key]
 
     def radii(self, key: Key, scales: Floats, confidence: float) -> Floats:
-        """The radii of continuous draws of these scales for a question whose law is known, kept
-        from ε to ε.
-        """
+        """The radii of continuous draws of these scales for a known law, kept from ε to ε."""
         steps, start = self.begun(key, scales, confidence)
         if not steps and start is not None:
             return start
@@ -193,9 +189,7 @@ class Combined:
         return radii
 
     def begun(self, key: Key, scales: Floats, confidence: float) -> tuple[int, Floats | None]:
-        """The steps of Newton's method that radii need, and where they begin: 0 if this is close
-        enough.
-        """
+        """The steps of Newton's method that radii need, and their start: 0 if close enough."""
         if (key, confidence) not in self._radii:
             return COLD, None
         before, radii = self._radii[key, confidence]
@@ -276,7 +270,7 @@ class Combined:
     def _weights(
         self, index: int, level: int, query: Floats, measured: int
     ) -> tuple[Floats, Floats]:
-        """The weights of a combination on an axis, cached: tables of one report share most of them."""
+        """The weights of a combination on an axis, cached: a report's tables share most of them."""
         key = index, level, measured, query.shape, query.tobytes()
         if key not in self._known_weights:
             count, own = self.axes[index].weights(level, query, measured)

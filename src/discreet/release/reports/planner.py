@@ -1,6 +1,4 @@
-"""From questions to a plan: the sets to measure at ε, or the least ε whose errors are all within
-the given bounds.
-"""
+"""From questions to a plan: the sets to measure at ε, or the least ε within all bounds."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ def report_plan(
     rows: Any = None,
     presentation: Presentation = PLAIN,
 ) -> ReportPlan:
-    """The plan of a report: at ε, or with the least ε whose errors are all within the given bounds."""
+    """The plan of a report: at ε, or with the least ε that keeps all errors within the bounds."""
     if (epsilon is None) == (within is None):
         raise InvalidParameter(
             "a report takes either epsilon, what it may cost, or within, the error it may have"
@@ -115,9 +113,7 @@ def report_plan(
 
 
 def _measured(plan: ReportPlan, targets: Mapping[str, float]) -> ReportPlan:
-    """The plan with its sets: for the least sum of variances, or for the least ε that reaches all
-    targets.
-    """
+    """The plan with its sets: of the least sum of variances, or of the least ε for all targets."""
     axes, goals = plan.axes, []
     for table in sorted(plan.layout.tables, key=lambda table: canonical(table.query)):
         for number in table.numbers:

@@ -83,9 +83,7 @@ def layout_of(
 
 
 def _divided(attribute: Attribute, masks: list[Floats]) -> Attribute:
-    """An attribute with a level for the cells that conditions distinguish, if it has no other
-    levels.
-    """
+    """An attribute with a level for the cells that conditions distinguish, if it has no other."""
     axis = attribute.axis
     if not masks or axis.levels > 1:
         return attribute
@@ -182,9 +180,7 @@ class _Reader:
         )
 
     def _weights(self, index: int, *ends: float) -> tuple[float, ...]:
-        """The weights of the two cells of a truth value or of halves, and 0 for rows without a
-        value.
-        """
+        """The weights of the two cells of a truth value or of halves; 0 for missing values."""
         axis = list(self.attributes.values())[index].axis
         return (*ends, *[0.0] * (axis.sizes[-1] - 2))
 
@@ -301,7 +297,7 @@ def _name(of: Expression) -> str:
 
 
 def is_complete(of: Expression) -> bool:
-    """Whether a group column has no values other than its keys and no missing values, for any data."""
+    """Whether a group column has no values but its keys, and none missing, for any data."""
     match of:
         case Missing() | Negation(Missing()):
             return True
