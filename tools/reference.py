@@ -49,6 +49,8 @@ SECTIONS = (
 )
 """Titles, and the modules whose public names stand under them."""
 
+_SENTENCES = 160  # characters of the first sentences of a docstring
+
 _PROFILES = (Profile, ColumnProfile, UnitProfile, Share)
 GIVEN = {kind.__name__: kind for kind in (Plan, Answer, ReportPlan, Report, Response, *_PROFILES)}
 """What public functions give back."""
@@ -208,8 +210,10 @@ def _listed(entry: re.Match[str]) -> str:
 
 
 def first(value: object) -> str:
-    """The first sentence or so of a docstring: its first paragraph, on one line."""
-    return " ".join(prose(value).split("\n\n")[0].split())
+    """The first sentences of a docstring on one line: its first paragraph, and a short second one."""
+    paragraphs = [" ".join(part.split()) for part in prose(value).split("\n\n")]
+    several = " ".join(paragraphs[:2])
+    return paragraphs[0] if len(several) > _SENTENCES or several.count("*") else several
 
 
 def main() -> None:
