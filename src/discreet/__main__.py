@@ -1,8 +1,9 @@
 """The entry point of the command line: at most one sentence on an error, and an exit code that says
 what happened.
 
-    0 done   1 unexpected error   2 refused, nothing was done   3 too little ε left   4 the ledger is damaged
-    5 a part of the system failed   130 interrupted
+    0 done                          1 unexpected error       2 refused, nothing was done
+    3 too little ε left             4 the ledger is damaged  5 a part of the system failed
+    130 interrupted
 
 There is never a traceback: a Python error could quote a row. An unexpected error is reported by its
 type and line. Help texts are generated from the commands (help.txt), because importing the commands
@@ -87,9 +88,7 @@ def _run() -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """The exit code of an error that is not ours: an error of the command line, or an unexpected
-    error.
-    """
+    """The exit code of an error of the command line, or of an unexpected error."""
     if hasattr(error, "format_message"):
         return _report(f"{' '.join(error.format_message().split())} See --help.", REFUSED)
     if hasattr(error, "exit_code"):

@@ -7,13 +7,13 @@ row and engine.
                 nothing overflows
     truth       three-valued, as in SQL; WHERE keeps a row only if its condition is true
 
-    Arithmetic   x + y, of numbers                  Comparison   x < y, of values of one kind
-    Every Some   AND, OR of two or more             Negation     NOT x
-    Membership   x IN ('a', 'b'), of its kind       Missing      x IS NULL
-    Likeness     x LIKE 'a%', without an escape     Case         CASE WHEN … THEN …, all values of one kind
-    Coalesce     the first that is not missing      Function     ABS(x), LOWER(x) …
-    Part         YEAR(x) …, as a number             Truncated    DATE_TRUNC('month', x): the beginning of the month
-    Cast         a value in another kind, missing if there is none
+    Arithmetic  x + y, of numbers               Comparison  x < y, of values of one kind
+    Every Some  AND, OR of two or more          Negation    NOT x
+    Membership  x IN ('a', 'b'), of its kind    Missing     x IS NULL
+    Likeness    x LIKE 'a%', without an escape  Case        CASE WHEN … THEN …, of one kind
+    Coalesce    the first that is not missing   Function    ABS(x), LOWER(x) …
+    Part        YEAR(x) …, as a number          Truncated   DATE_TRUNC('month', x): its first moment
+    Cast        a value in another kind, missing if there is none
 
 No expression depends on another row or on chance. `ask.normal` gives all spellings of an expression
 the same value and text, and `ask.kinds` checks it. Nothing else can be asked: `ask.sql` and the
@@ -101,22 +101,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column; a column of text in the source has a reading, unless it is used as it is."""
+    """A declared column; text in the source has a reading, unless it is used as it is."""
 
     name: str
     kind: Kind
     reading: Reading | None = None
     children: Children | None = None
-    """The child column, if the policy declares this column as a parent: its own cells are then
-    never read.
-    """
+    """The child column, if this column is declared as a parent: its own cells are never read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A column whose keys belong to the keys of a parent column, as counties belong to states, by a
-    file of keys.
-    """
+    """A column whose keys belong to keys of a parent column, as counties to states, by a file."""
 
     of: Expression
     """The expression by which rows are grouped."""
@@ -131,7 +127,7 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: a number as an exact fraction, a text, a date, a truth value, or None for missing."""
+    """A literal: a number as an exact fraction, a text, a date, a truth value; None for missing."""
 
     value: Fraction | str | datetime | bool | None
     kind: Kind
@@ -196,8 +192,9 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`round` takes one number and is ⌊x + ½⌋; `substring` takes (text, from ≥ 1, length ≥ 0), two
-    whole constants.
+    """`round` takes one number and is ⌊x + ½⌋.
+
+    `substring` takes (text, from ≥ 1, length ≥ 0), the last two whole constants.
     """
 
     name: NumberFunction | TextFunction
@@ -206,9 +203,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Weekday is 1 (Monday) to 7, week is the ISO week, and days are calendar days since
-    1970-01-01.
-    """
+    """Weekdays are 1 (Monday) to 7, weeks those of ISO, and days counted from 1970-01-01."""
 
     part: DatePart
     date: Expression

@@ -64,8 +64,10 @@ def kind_of(expression: Expression) -> Kind:
     ... )
     'truth'
     >>> kind_of(row.Arithmetic("+", row.Column("age", "number"), row.Constant("a", "text")))
+    ... # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: + needs a number, got a text; CAST(… AS DOUBLE) makes one. Nothing was spent.
+    discreet.errors.QueryRefused: + needs a number, got a text; CAST(… AS DOUBLE) makes one.
+      Nothing was spent.
     """
     return _Check().kind(expression, 1)
 

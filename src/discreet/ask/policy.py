@@ -144,9 +144,7 @@ class Policy:
     max_groups: int | None
     neighbors: Neighbors
     size: Literal["public"] | None
-    """Whether the number of units is promised to be public; None is: only where the source says so
-    itself.
-    """
+    """Whether the number of units is promised to be public; None: only if the source says so."""
     epsilon: Fraction
     delta: Fraction | None
     columns: Mapping[str, Declared]
@@ -270,7 +268,8 @@ class Policy:
             # an address may hold a password
             if isinstance(shown[name], str) and "://" in shown[name]:
                 shown[name] = shown[name].partition("://")[0] + "://…"
-        return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
+        given = (f"{name}={value!r}" for name, value in shown.items() if value is not None)
+        return f"Policy({', '.join(given)})"
 
     def to_toml(self) -> str:
         """The policy as TOML that `load` reads."""
@@ -414,9 +413,7 @@ def _source(source: object, folder: Path | None) -> str | tuple[str, ...] | InMe
 
 
 def _files(items: tuple[object, ...], folder: Path | None) -> tuple[str, ...]:
-    """The paths of a source that is a list of files; what else is in a list is not quoted, since it
-    may be data.
-    """
+    """The paths of a source that is a list; other items may be data, and are not quoted."""
     if not items or not all(issubclass(type(item), str | Path) for item in items):
         raise InvalidParameter(
             'a list must name files, as in ["2023.parquet", "2024.parquet"]; for values, give a'
@@ -431,9 +428,7 @@ def _files(items: tuple[object, ...], folder: Path | None) -> tuple[str, ...]:
 
 
 def _path_text(path: object) -> str:
-    """The text of a str or Path, without code of a subclass of str; code of a Path that fails is
-    refused.
-    """
+    """The text of a str or Path, without code of a subclass; a Path that fails is refused."""
     try:
         return str.__str__(path if issubclass(type(path), str) else str(path))
     except (KeyboardInterrupt, SystemExit):
@@ -537,7 +532,8 @@ def toml(value: object) -> str:
         case tuple():
             return f"[{', '.join(map(toml, value))}]"
         case dict():
-            return f"{{ {', '.join(f'{toml(before)} = {toml(after)}' for before, after in value.items())} }}"
+            pairs = (f"{toml(before)} = {toml(after)}" for before, after in value.items())
+            return f"{{ {', '.join(pairs)} }}"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -25,9 +25,7 @@ from discreet.ask.kinds import refuse_alike, refused
 from discreet.ask.normal import decimal
 
 MOST_PAIRS = 1_000
-"""The most keys with parents in a condition: each pair is in the statement, like the pairs of a
-`map`.
-"""
+"""The most keys with parents in a condition: each pair is in the statement, as those of a `map`."""
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,9 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of rows; with an expression, of rows where it is not missing; with a condition,
-    where it is true.
-    """
+    """The number of rows: all, those where an expression is not missing, or a condition true."""
 
     of: Expression | None = None
 
@@ -51,9 +47,7 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A statistic of the sums of a number and of its square; the mean of a condition is a
-    proportion.
-    """
+    """A statistic of sums of a number and its square; the mean of a condition is a proportion."""
 
     statistic: str
     """The name of a statistic in `ask.statistics` that has a `base`."""
@@ -120,9 +114,7 @@ class Group:
         return len(self.keys) + (self.other is not None)
 
     def labels(self) -> pyarrow.Array:
-        """The label of each row in a table: texts, whole numbers, doubles or truth values; dates
-        are texts.
-        """
+        """The labels of rows: texts (dates too), whole numbers, doubles or truth values."""
         return self.keys.labels(self.other)
 
 
@@ -152,7 +144,7 @@ Output: TypeAlias = Named | Number | Combined
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition on released numbers, for HAVING: a comparison, or conditions joined by AND or OR."""
+    """A condition on released numbers, for HAVING: a comparison, or conditions with AND or OR."""
 
     sign: Literal["=", "<>", "<", "<=", ">", ">=", "and", "or"]
     parts: tuple[Output | Test, ...]
@@ -240,9 +232,7 @@ def group_text(group: Group) -> str:
 
 
 def merged(aggregates: Iterable[Aggregate]) -> list[Aggregate]:
-    """Each aggregate once, with all quantiles of an expression together, in the order of their
-    texts.
-    """
+    """Each aggregate once, all quantiles of an expression together, in the order of the texts."""
     unique: dict[str, Aggregate] = {}
     quantiles: dict[Quantiles, set[Fraction]] = {}
     for aggregate in aggregates:

@@ -167,7 +167,7 @@ def build(
     where: str | Sequence[str] | None = None,
     by: str | Sequence[str] = (),
 ) -> Query:
-    """The query for named questions about the rows where all conditions are true, for each group."""
+    """The query for named questions about the rows where all conditions are true, by group."""
     scope = Scope(policy, schema)
 
     def read(text: str | None) -> Expression:

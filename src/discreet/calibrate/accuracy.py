@@ -1,9 +1,10 @@
 """How large the error will be, before anything is spent.
 
     the noise     expected_error, root_mean_square_error, tail, expected_l1, max_tail, expected_max,
-                  half_width
-                  (Lemma 1.4 of the texts, and the exact discrete form), randomized_response
-    the plan      people_needed, epsilon_needed: what a target error requires;  split: one ε over several statistics
+                  half_width (Lemma 1.4 of the texts, and the exact discrete form),
+                  randomized_response
+    the plan      people_needed, epsilon_needed: what a target error requires;
+                  split: one ε over several statistics
 
 >>> from discreet.calibrate import accuracy
 >>> accuracy.expected_error(20)

@@ -7,9 +7,12 @@ scale in steps is the exact rational number
 
     t = (Δ + changes·g) / (g·ε)
 
-With a = ⌊log₂(Δ/ε)⌋ and b = ⌊log₂(Δ/changes)⌋ the exponent is  e = max( min(a, b) − 20, min(a − 30, b − 7) ):
-a step of 2⁻²⁰ of the noise and of the sensitivity. Where t would exceed 2³⁰ (many coordinates, tiny ε), the grid is
-coarser, but the noise grows by at most 1/128.
+With a = ⌊log₂(Δ/ε)⌋ and b = ⌊log₂(Δ/changes)⌋ the exponent is
+
+    e = max( min(a, b) − 20, min(a − 30, b − 7) )
+
+which is a step of 2⁻²⁰ of the noise and of the sensitivity. Where t would exceed 2³⁰ (many
+coordinates, tiny ε), the grid is coarser, but the noise grows by at most 1/128.
 """
 
 from __future__ import annotations
@@ -71,9 +74,7 @@ def float_grid(sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
 
 @lru_cache(maxsize=256)
 def grid_of(whole: bool, sensitivity: Fraction, epsilon: Fraction, changes: int) -> Grid:
-    """The grid of integers or of floats, cached because the same parameters are used again and
-    again.
-    """
+    """The grid of integers or floats, cached because the same parameters come again and again."""
     return (
         integer_grid(sensitivity, epsilon) if whole else float_grid(sensitivity, epsilon, changes)
     )
@@ -86,9 +87,7 @@ def public_step(scale: Fraction, epsilon: Fraction, changes: int) -> int:
 
 
 _SMALLEST, _LARGEST = -1022, 1023
-"""The exponents of the smallest normal double, whose inverse is a double as well, and of the
-largest.
-"""
+"""The exponents of the smallest normal double, whose inverse is a double, and of the largest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +138,7 @@ class ValueGrid:
 
 @lru_cache(maxsize=4096)  # the parameters are public, and a plan asks many times
 def value_grid(bounds: tuple[Fraction, Fraction], *, bits: int, whole: bool = False) -> ValueGrid:
-    """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit into
-    it.
+    """The finest grid with about 2^bits steps between the bounds; step 1 for integers that fit.
 
     >>> value_grid((Fraction(0), Fraction(120)), bits=30).step
     Fraction(1, 16777216)

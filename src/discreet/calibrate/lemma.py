@@ -7,7 +7,8 @@ Each function takes `law`: "lemma" (the bounds above), "continuous" (exact for L
 two differ), or "discrete" (exact for DLap(λ), the noise that is drawn, in grid steps). With q =
 e^(−1/λ) and p(k) = 2q^(k+1)/(1+q),
 
-    E|X| = 1/sinh(1/λ),  √E(X²) = 1/(√2·sinh(1/2λ)),  P(|X| > k) = p(k),  E(M) = Σₖ 1 − (1 − p(k))^d     [GRS12]
+    E|X| = 1/sinh(1/λ),  √E(X²) = 1/(√2·sinh(1/2λ)),  P(|X| > k) = p(k),
+    E(M) = Σₖ 1 − (1 − p(k))^d     [GRS12]
 
 Results are correctly rounded floats. They are the error of the noise alone, without sampling and
 clamping errors.
@@ -37,9 +38,7 @@ from discreet.parameters import (
 Law: TypeAlias = Literal["lemma", "continuous", "discrete"]
 
 _MANY = 1000
-"""Below this many draws E(M) is a binomial sum; its terms reach 2^d, and each of their bits costs
-precision.
-"""
+"""Below this many draws E(M) is a binomial sum, whose terms reach 2^d and cost d bits."""
 
 _SMOOTH = 20
 """Above this scale the largest of many draws is uniform modulo 1 up to e^(−190), far below a
@@ -234,9 +233,7 @@ def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
     )
 
     def steps() -> arb:
-        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); not an integer, as q is
-        transcendental.
-        """
+        """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); no integer: q is transcendental."""
         miss = -(ball(level).log() / several).expm1()
         return -ball(size) * (miss * (1 + (-1 / ball(size)).exp()) / 2).log()
 
@@ -307,7 +304,7 @@ def _binomial_max(scale: Fraction, d: int) -> arb:
 
 
 def _summed_max(scale: Fraction, d: int) -> arb:
-    """The sum of the first K terms; the remainder is at most d·(p(K) + p(K+1) + …) = d·p(K)/(1−q)."""
+    """The sum of the first K terms; the rest is at most d·(p(K) + p(K+1) + …) = d·p(K)/(1−q)."""
     last = math.ceil(scale * (math.ceil(math.log(d)) + ctx.prec))
     total = arb(0)
     for k in range(last):

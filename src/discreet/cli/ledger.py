@@ -1,6 +1,4 @@
-"""Commands on ledgers for the custodian: show, check, export, allot shares, create, join, back up
-and restore.
-"""
+"""Commands on ledgers: show, check, export, allot shares, create, join, back up and restore."""
 
 from __future__ import annotations
 
@@ -209,7 +207,8 @@ def backup(
             f"the folder of the backup must exist, got {target!r}: create it first"
         )
     if file.is_dir():
-        file /= f"{Path(ledger).stem if '://' not in ledger else 'ledger'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
+        stem = Path(ledger).stem if "://" not in ledger else "ledger"
+        file /= f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
     with open_ledger(ledger, place, anchor) as book:
         entries = book.backup(file)
     say(

@@ -1,5 +1,4 @@
-"""`discreet profile`: private bounds as lines for study.toml, which the custodian accepts with
---write.
+"""`discreet profile`: private bounds for study.toml, which the custodian accepts with --write.
 
 Only the line of a column is changed: comments, order and spelling stay. The new text is parsed and
 compared with what it should declare before it replaces the file; otherwise the file is left
@@ -137,7 +136,7 @@ def _plain(bounds: Bounds) -> Any:
 
 
 def _changed(text: str, name: str, bounds: str) -> Iterator[str]:
-    """Candidate texts: bounds in place of old ones, inside a column's braces, or below its heading."""
+    """Texts with the bounds in place of old ones, in a column's braces, or below its heading."""
     key = "|".join(re.escape(spelled) for spelled in (name, toml(name), f"'{name}'"))
     old = re.compile(r"\bbounds\s*=\s*\[[^\]]*\]")
     lines = text.splitlines(keepends=True)

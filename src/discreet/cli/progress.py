@@ -29,7 +29,7 @@ _LAST_WAIT = 10.0
 
 
 def watched(work: Callable[[], Result], doing: str, engine: Any = None) -> Result:
-    """The result of `work`; meanwhile a terminal shows progress, and Ctrl-C interrupts the engine."""
+    """The result of `work`; a terminal shows progress, and Ctrl-C interrupts the engine."""
     result: Future[Result] = Future()
     # not Thread.join: after an interrupt it takes a running thread for one that has ended
     ended = threading.Event()
@@ -147,9 +147,7 @@ def _with(error: DiscreetError, sentence: str) -> DiscreetError:
 
 
 def _stop(ended: threading.Event, interrupt: Callable[[], None]) -> None:
-    """Interrupt the engine until the work has ended, again and again, since a statement may be
-    about to start.
-    """
+    """Interrupt the engine repeatedly until the work ends: a statement may be about to start."""
     with suppress(KeyboardInterrupt):  # a second Ctrl-C ends the wait
         for _ in range(int(_LAST_WAIT / 0.05)):
             interrupt()

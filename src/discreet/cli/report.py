@@ -1,4 +1,4 @@
-"""Reports from a file: plan the cost and the errors of all tables, then release them into a folder."""
+"""Reports from a file: plan the cost and errors of all tables, then release them into a folder."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _PIPE = 100_000  # width of a line that is not on a terminal, so that nothing is
 
 
 class _Plain(Console):
-    """A console that raises an error when its output is closed, where rich would end the process."""
+    """A console that raises an error when its output is closed; rich would end the process."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -117,8 +117,7 @@ def say_command(words: Sequence[str], options: Mapping[str, Any]) -> None:
 
 
 def _word(text: str) -> str:
-    """A word quoted for a shell; in double quotes if it has apostrophes and no character that is
-    special there.
+    """A word quoted for a shell, in double quotes if it has apostrophes and nothing special there.
 
     >>> print(_word("ward = 'A'"), _word("age"), _word("a b"))
     "ward = 'A'" age 'a b'
@@ -211,7 +210,7 @@ def show_ledger(ledger: Ledger, studies: Iterable[str], analyst: str | None = No
 def ledger_as_json(
     ledger: Ledger, studies: Iterable[str], analyst: str | None = None
 ) -> dict[str, Any]:
-    """The same with exact numbers; stored answers and versions of the data are only in the export."""
+    """The same with exact numbers; only the export has stored answers and versions of the data."""
     # the hashes cover the version of the data: someone who knows all rows but one could test
     # guesses of the last
     hidden = ("answer", "data_version", "question", "nonce", "before", "hash")
@@ -244,8 +243,7 @@ def rich_table(
     cut: int | None = None,
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """A table of rich whose first row has the headings; the columns `right` are aligned to the
-    right.
+    """A table of rich whose first row has the headings; the columns `right` are right-aligned.
 
     Cells that are too wide are folded; in the column `cut` they are cut off.
     """

@@ -51,18 +51,14 @@ def number(answer: Any) -> float:
 
 
 def evaluate(answer: Any, values: Mapping[str, int | Fraction]) -> float:
-    """The value of an answer (a number, a function of `values` in their order, or a text about
-    them).
-    """
+    """The value of an answer: a number, a function of `values` in order, or a text about them."""
     if isinstance(answer, str):
         return _finite(_of_text(answer, values))
     return _finite(_called(answer, values) if callable(answer) else answer)
 
 
 def _called(function: Callable[..., Any], values: Mapping[str, int | Fraction]) -> Any:
-    """The value of a function; arguments that are not whole are floats, or else fractions or
-    decimals.
-    """
+    """The value of a function; those not whole are floats, or else fractions or decimals."""
     failure: Exception | None = None
     for kind in (float, Fraction, _decimal):
         arguments = [value if isinstance(value, int) else kind(value) for value in values.values()]
@@ -119,7 +115,7 @@ def _of_text(text: str, values: Mapping[str, int | Fraction]) -> float:
 
 
 class _Formula:
-    """A text as tokens, which are read from left to right; a SyntaxError where they are no formula."""
+    """A text as tokens, read from left to right; a SyntaxError where they are no formula."""
 
     def __init__(self, text: str, values: Mapping[str, int | Fraction]) -> None:
         self._values, self._tokens, start = values, list[str](), 0

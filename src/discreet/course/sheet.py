@@ -1,5 +1,4 @@
-"""Exercise sheets for a lecture: questions with the numbers of a public sheet number, and a key
-apart from them.
+"""Exercise sheets for a lecture: questions with the numbers of a public sheet number, and a key.
 
     save(7, "week3")        week3/sheet-7.md and week3/sheet-7-key.md
 
@@ -44,9 +43,7 @@ _EPSILONS = tuple(str(Decimal(5 * step) / 100) for step in range(1, PERIOD + 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """An exercise of the course with other numbers; braces stand for them, and in a solution for
-    answers as well.
-    """
+    """An exercise with other numbers; braces stand for them, and in a solution also for answers."""
 
     exercise: str
     title: str
@@ -128,13 +125,16 @@ def save(
 
 _HEAD = """# The Laplace mechanism: exercise sheet {number}
 
-Give numbers to three significant digits. The block after each exercise checks your answers in Python: begin with
-`from discreet.course import check`, and put an answer in place of each `...`. An answer is a number or a text such as
+Give numbers to three significant digits. The block after each exercise checks your answers in \
+Python: begin with
+`from discreet.course import check`, and put an answer in place of each `...`. An answer is \
+a number or a text such as
 "2/0.1"; yes is `True`, no is `False`. Other sheets have other numbers."""
 
 _KEY_HEAD = """# The Laplace mechanism: key to exercise sheet {number}
 
-discreet computed all answers from its laws and sensitivities. Each block of Python shows that the check of the exercise
+discreet computed all answers from its laws and sensitivities. Each block of Python \
+shows that the check of the exercise
 accepts them; begin with `from discreet.course import check`."""
 
 
@@ -191,7 +191,7 @@ def _two_answers(epsilon: str) -> Answers:
 
 
 def _less_noise(divisor: str) -> Answers:
-    """The largest loss at Δ = ε = 1, and whether a difference of two counts with one draw varies."""
+    """The largest loss at Δ = ε = 1, and whether a difference of counts with one draw varies."""
     noise = Laplace(1 / Fraction(divisor))
     draws = DiscreteLaplace(10).sample(100).tolist()
     differences = {(7 + draw) - (3 + draw) for draw in draws}
@@ -205,9 +205,7 @@ def _year(epsilon: str, months: int, several: int) -> Answers:
 
 
 def _newspapers(epsilon: str, papers: int) -> Answers:  # noqa: ARG001
-    """The loss of the published count, and whether redrawn noise has the same outputs on
-    neighbours.
-    """
+    """The loss of the published count; whether redrawn noise gives neighbours the same outputs."""
     noise, near = DiscreteLaplace(1 / Fraction(epsilon)), range(-10, 11)
     outputs = [{count + draw for draw in near} for count in (30, 31)]
     return {"papers": math.log(noise.pmf(0) / noise.pmf(1)), "redrawn": outputs[0] == outputs[1]}
@@ -244,9 +242,7 @@ def _wrong_sensitivity(epsilon: str, bins: int) -> Answers:
 
 
 def _floats(epsilon: str, bits: int) -> Answers:
-    """The noise of the smallest U, and whether the largest output of a true 1 can come from a true
-    0.
-    """
+    """The noise of the smallest U, and whether a true 0 can give the largest output of a true 1."""
     largest = -math.log(2.0**-bits) / float(Fraction(epsilon))
     return {"largest": largest, "private": 1 + largest <= largest}
 

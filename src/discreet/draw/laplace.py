@@ -38,13 +38,11 @@ class _Symmetric:
     _ppf: Callable[[Fraction], Any]
 
     def ppf(self, q: Number | ArrayLike) -> Any:
-        """The smallest value whose cdf is at least q: −∞ for q = 0, ∞ for q = 1, NaN outside [0,
-        1].
-        """
+        """The smallest value whose cdf is at least q: −∞ at 0, ∞ at 1, NaN outside [0, 1]."""
         return _map(q, self._quantile, (math.nan, math.nan))
 
     def isf(self, q: Number | ArrayLike) -> Any:
-        """The smallest value whose sf is at most q: ∞ for q = 0, −∞ for q = 1, NaN outside [0, 1]."""
+        """The smallest value whose sf is at most q: ∞ at 0, −∞ at 1, NaN outside [0, 1]."""
         return _map(q, lambda q: self._quantile(1 - Fraction(q)), (math.nan, math.nan))
 
     def mean(self) -> float:

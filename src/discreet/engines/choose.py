@@ -1,8 +1,8 @@
 """The engine of a source.
 
-postgresql://host/database#schema.table        PostgreSQL
-spark:table, spark:folder/of/file.parquet      Spark, and also a Spark DataFrame
-anything else                                  DuckDB: files, frames, Arrow tables, relations, a SELECT
+postgresql://host/database#schema.table    PostgreSQL
+spark:table, spark:folder/of/file.parquet  Spark, and also a Spark DataFrame
+anything else                              DuckDB: files, frames, Arrow tables, relations, a SELECT
 """
 
 from __future__ import annotations

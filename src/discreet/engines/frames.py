@@ -34,8 +34,7 @@ _DIGITS = 38
 
 
 def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
-    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB reads without an
-    error.
+    """A pandas or polars frame or an Arrow object as an Arrow table that DuckDB can read.
 
     Also returned are the types of the columns that cannot be read and are left out.
     """
@@ -51,9 +50,7 @@ def arrow_table(source: Any) -> tuple[Any, dict[str, str]]:
 
 
 def what_chose(source: Any) -> str:
-    """What chooses the rows of an object in memory, as in `Engine.chosen`: nothing for a frame,
-    which has its rows.
-    """
+    """What chooses the rows of data in memory, as in `Engine.chosen`: nothing for a frame."""
     held = (
         isinstance(source, pa.Table | pa.RecordBatch)
         or hasattr(source, "iloc")
@@ -63,9 +60,7 @@ def what_chose(source: Any) -> str:
 
 
 def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
-    """The columns of a source: name, type, and values as an Arrow array, or None if Arrow does not
-    have the type.
-    """
+    """The columns of a source: name, type, and an Arrow array, or None if Arrow lacks the type."""
     module = type(source).__module__.partition(".")[0]
     if module == "pandas" and hasattr(source, "iloc") and source.ndim == 2:
         frame = source.copy()  # the frame may change later
@@ -97,9 +92,7 @@ def _columns(source: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def of_pandas(series: Any) -> Any:
-    """A pandas column as an Arrow array; objects and categories, which have items of any type,
-    become texts.
-    """
+    """A pandas column as an Arrow array; objects and categories, of any type, become texts."""
     kind = series.dtype
     if kind.kind == "O" and (
         isinstance(kind, np.dtype)
@@ -129,9 +122,7 @@ def category_texts(series: Any) -> Any:
 
 
 def _if_typed(arrow: Callable[[Any], Any], empty: Any, series: Any) -> Any:
-    """The series as an Arrow array, or None if Arrow does not have its type, which is tried without
-    values.
-    """
+    """The series as an Arrow array; None if Arrow lacks its type, which is tried without values."""
     try:
         arrow(empty)
     except Exception:  # because of the type: there are no values
@@ -232,8 +223,7 @@ def _has_reader(kind: Any) -> bool:
 
 
 def _within_precision(values: Any) -> Any:
-    """Decimals with the digits that their type allows; others, which Arrow does not check, are
-    missing.
+    """Decimals within the digits of their type; others, which Arrow does not check, are missing.
 
     DuckDB has no room for these, and would give the row the value of another row instead.
     """
@@ -254,7 +244,7 @@ def _between(numbers: Any, lowest: Any, highest: Any) -> Any:
 
 
 def _in_microseconds(values: Any) -> Any:
-    """Times with a zone in microseconds, as DuckDB reads them; times that do not fit are missing."""
+    """Times with a zone in microseconds, as DuckDB reads them; missing if they do not fit."""
     count = values.cast(pa.int64())
     if values.type.unit == "ns":
         count = compute.divide(count, 1000)

@@ -1,5 +1,4 @@
-"""Exact integers of many groups: a column that behaves like a list of Python integers, and counts
-of cells.
+"""Exact integers of many groups: a column like a list of Python integers, and counts of cells.
 
 They are stored as int64, or as Python integers if one does not fit. Arithmetic on whole columns
 first asks `near` whether the result fits into int64, and otherwise uses Python integers: nothing
@@ -69,9 +68,7 @@ def fits_int64(array: Array, limit: int) -> bool:
 
 
 def without_overflow(arrays: Sequence[Array], factors: Sequence[int]) -> list[Array]:
-    """The arrays, as Python integers unless the sum of up to four of them times their factors fits
-    into int64.
-    """
+    """The arrays; as Python integers unless sums of up to four, times factors, fit into int64."""
     if all(
         fits_int64(array, 2**60 // max(factor, 1))
         for array, factor in zip(arrays, factors, strict=True)
@@ -81,23 +78,19 @@ def without_overflow(arrays: Sequence[Array], factors: Sequence[int]) -> list[Ar
 
 
 class CellCounts(Sequence[NDArray[np.int64]]):
-    """The counts of the cells of each group, of which only those of occupied cells are stored;
-    never printed.
-    """
+    """The counts of the occupied cells of each group; never printed."""
 
     __slots__ = ("cells", "counts", "starts", "width")
 
     def __init__(self, width: int, starts: Array, cells: Array, counts: Array) -> None:
-        """Wrap arrays of int64; group g has `cells[starts[g]:starts[g + 1]]`, in increasing order."""
+        """Wrap arrays of int64; group g has `cells[starts[g]:starts[g + 1]]`, increasing."""
         self.width, self.starts, self.cells, self.counts = width, starts, cells, counts
 
     @classmethod
     def added(
         cls, groups: int, width: int, parts: Sequence[tuple[Array, Array, Array]]
     ) -> CellCounts:
-        """The counts from parts of (groups, cells, counts), in any order; those of the same cell
-        are added.
-        """
+        """The counts from parts (groups, cells, counts) in any order; those of a cell are added."""
         columns = [
             np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*parts, strict=True)
         ]

@@ -74,9 +74,7 @@ _KINDS: Mapping[int, tuple[Kind, bool, str]] = {
     1184: ("date", False, "timestamp with time zone"),
     16: ("truth", False, "boolean"),
 }
-"""PostgreSQL's types in the row language, by their fixed numbers; a domain has the number of its
-type.
-"""
+"""PostgreSQL's types in the row language, by their fixed numbers; a domain has its type's."""
 
 _NUMERIC = 1700
 _SETTINGS = {
@@ -89,17 +87,19 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "jit": "off",  # a long CASE takes longer to compile than to run
 }
-"""The settings of a transaction, so that texts of rows, and literals, are the same on every server.
-"""
+"""The settings of a transaction: texts of rows, and literals, are the same on every server."""
 
 _FIND = """SELECT schemas.nspname, tables.relname
     FROM pg_catalog.pg_class AS tables
-    JOIN pg_catalog.pg_namespace AS schemas ON schemas.oid OPERATOR(pg_catalog.=) tables.relnamespace
+    JOIN pg_catalog.pg_namespace AS schemas \
+ON schemas.oid OPERATOR(pg_catalog.=) tables.relnamespace
     WHERE tables.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(CAST($1 AS pg_catalog.text))"""
 """Finds a table by its name."""
 
-_COLUMNS = """SELECT attname, format_type(atttypid, NULL), has_column_privilege(attrelid, attnum, 'SELECT')
-    FROM pg_attribute WHERE attrelid = CAST($1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+_COLUMNS = """SELECT attname, format_type(atttypid, NULL), \
+has_column_privilege(attrelid, attnum, 'SELECT')
+    FROM pg_attribute \
+WHERE attrelid = CAST($1 AS regclass) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 _RELATION = """SELECT CAST(relkind AS text), row_security_active(tables.oid),
     EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = tables.oid),
@@ -191,9 +191,7 @@ _STATES = {
         " the server's log"
     ),
 }
-"""What a failure is called, by its SQLSTATE or by the class of it, which are the first two
-characters.
-"""
+"""What a failure is called, by its SQLSTATE or its class, the first two characters of it."""
 
 _LOST = "the source's server ended the connection: see whether it runs, and its log"
 _MISSING_STATES = ("42501", "42P01", "42703", "3F000")
@@ -213,8 +211,10 @@ _KEEPALIVE = {
 
 _STOPPED = "57014"
 
-_TIMEOUTS = """SELECT set_config('lock_timeout', '{1}', true), set_config('statement_timeout', CAST(CAST(ceil(
-    1000 * extract(epoch FROM least(nullif(CAST(current_setting('statement_timeout') AS interval), interval '0'),
+_TIMEOUTS = """SELECT set_config('lock_timeout', '{1}', true), \
+set_config('statement_timeout', CAST(CAST(ceil(
+    1000 * extract(epoch FROM least(\
+nullif(CAST(current_setting('statement_timeout') AS interval), interval '0'),
     interval '{0} s'))) AS bigint) AS text), true)"""
 
 
@@ -225,9 +225,7 @@ class Relation(NamedTuple):
     row_security: bool
     """Whether row level security filters its rows for this role; below a view, it is not known."""
     is_part: bool = False
-    """Whether it is a partition of another table, or inherits from one, as partitions of old and of
-    extensions do.
-    """
+    """Whether it is a partition of another table, or inherits from one, as some partitions do."""
     has_foreign_parts: bool = False
     computed: Sequence[str] = ()
     """The columns that are computed when they are read, which may fail on a row."""
@@ -330,9 +328,7 @@ class PostgreSQL(SQLEngine):
     def _transaction(
         self, *, row_security: bool | None = None
     ) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction in which PostgreSQL raises an error where row level security would filter
-        rows.
-        """
+        """A transaction that fails where row level security would filter rows."""
         filters = self._layout.row_security if row_security is None else row_security
         settings = {**_SETTINGS, "row_security": "on" if filters else "off"}
         calls = ", ".join(
@@ -354,9 +350,7 @@ class PostgreSQL(SQLEngine):
 
     @contextmanager
     def _compared(self) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction whose snapshot has the columns of when the study was opened, which stay so
-        until its end.
-        """
+        """A transaction whose snapshot has, until its end, the columns of the opened study."""
         for _ in range(_ATTEMPTS):
             with self._transaction() as connection:
                 locked = _locked(connection, self._table, list(self._used))
@@ -380,9 +374,7 @@ class PostgreSQL(SQLEngine):
         )
 
     def _qualified(self, table: str) -> str:
-        """The table with its schema, found by the reader's search_path, which is used for nothing
-        else.
-        """
+        """The table with its schema, found by the reader's search_path, used for nothing else."""
         import psycopg
 
         names = ".".join(_identifier(name) for name in table.split(".", 1))
@@ -417,9 +409,7 @@ class PostgreSQL(SQLEngine):
             )
 
     def _opened(self) -> tuple[Schema, dict[str, str], Relation]:
-        """The schema of the source, the columns that cannot be used, with the reason, and what the
-        source is.
-        """
+        """The schema, the columns that cannot be used, with the reason, and what the source is."""
         for _ in range(_ATTEMPTS):
             with self._transaction() as connection:
                 found = connection.execute(_COLUMNS, [self._table]).fetchall()
@@ -448,9 +438,7 @@ class PostgreSQL(SQLEngine):
         )
 
     def _refuse_forbidden(self, found: Sequence[tuple[str, str, bool]]) -> None:
-        """Refuse declared columns that the role may not read, or a table of which it may read
-        nothing.
-        """
+        """Refuse declared columns, or a whole table, that the role may not read."""
         forbidden = [name for name, _, allowed in found if not allowed]
         named = [name for name in forbidden if name in self._layout.columns]
         if not named and len(forbidden) == len(found) and found:
@@ -476,9 +464,7 @@ class PostgreSQL(SQLEngine):
         )
 
     def _explained(self, error: Exception) -> Failure | DiscreetError | None:
-        """What an error means, by its SQLSTATE; a missing table, column or right is looked up and
-        named.
-        """
+        """What an error means, by its SQLSTATE; a missing table, column or right is named."""
         if isinstance(error, _Unconnected):
             return error.failure
         import psycopg
@@ -530,9 +516,7 @@ class PostgreSQL(SQLEngine):
             return Failure(_BELOW, f"SQLSTATE {state}")
 
     def _hidden(self, found: Sequence[tuple[str, str, bool]]) -> Failure | DiscreetError:
-        """The refusal of a table, all of whose columns the role may read, but not all of whose
-        rows.
-        """
+        """The refusal of a table whose columns the role may all read, but not all its rows."""
         try:
             with self._transaction(row_security=False) as connection:
                 _looked_at(connection, self._table, found)
@@ -567,9 +551,7 @@ class PostgreSQL(SQLEngine):
 
 
 def _late(seconds: float, code: str) -> Failure:
-    """The failure of a statement that took longer than the time limit, or than a smaller one of the
-    role.
-    """
+    """The failure of a statement that exceeded the time limit, or a smaller one of the role."""
     words = (
         "or within a smaller statement_timeout of its role or server: ask for less, or raise"
         " time_limit"
@@ -583,14 +565,12 @@ def _late(seconds: float, code: str) -> Failure:
 
 
 def _within(seconds: float) -> str:
-    """A statement that limits the time of those after it, unless the server or the role limits it
-    further.
-    """
+    """A statement that limits the time of later ones, unless the server or role limits it more."""
     return _TIMEOUTS.format(seconds, math.ceil(1000 * min(seconds / 2, _PATIENCE)))
 
 
 def _hang_up(connection: psycopg.Connection[Any]) -> None:
-    """End a connection whose server does not answer; whoever waits for it is told that it is lost."""
+    """End a connection whose server does not answer; those who wait are told that it is lost."""
     with socket.socket(fileno=os.dup(connection.fileno())) as ours:
         ours.shutdown(socket.SHUT_RDWR)
 
@@ -598,9 +578,7 @@ def _hang_up(connection: psycopg.Connection[Any]) -> None:
 def _looked_at(
     connection: psycopg.Connection[Any], table: str, found: Sequence[tuple[str, str, bool]]
 ) -> None:
-    """Prepare to read the columns that the role may read; PostgreSQL raises an error if it may not,
-    after all.
-    """
+    """Prepare to read the columns that the role may read; PostgreSQL fails if it may not."""
     names = ", ".join(_identifier(name) for name, _, allowed in found if allowed)
     connection.execute(f"SELECT {names} FROM {table} LIMIT 0")  # noqa: S608
 
@@ -633,8 +611,7 @@ def _are(names: Sequence[str]) -> str:
 def _locked(
     connection: psycopg.Connection[Any], table: str, columns: Sequence[str]
 ) -> tuple[Schema, Relation] | None:
-    """The types of columns and what their table is, which no one can change until the transaction
-    ends.
+    """The types of columns and what their table is, which cannot change until the transaction ends.
 
     None if the snapshot of the transaction is older than the table's storage.
     """
@@ -674,9 +651,7 @@ def _schema(connection: psycopg.Connection[Any], described: Sequence[psycopg.Col
 def _rows(
     connection: psycopg.Connection[Any], source: str, sql: str, keys: pa.Table | None
 ) -> Iterator[pa.Table]:
-    """The rows of a SELECT over a source in parentheses, called SOURCE, with declared keys as
-    parameters.
-    """
+    """The rows of a SELECT over a source, called SOURCE, with declared keys as parameters."""
     whole = f"WITH {SOURCE} AS NOT MATERIALIZED {source} {sql}"
     cursor = connection.execute(
         whole, [column.to_pylist() for column in keys.columns] if keys is not None else None

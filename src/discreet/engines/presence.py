@@ -1,4 +1,4 @@
-"""Which values of a column in memory are not missing, whatever its type, for counts of any column."""
+"""Which values of a column in memory are not missing, whatever its type, for counts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ NUMBERS = "biuf"
 
 
 def presence(data: Any) -> Column:
-    """The column for `count`: numbers and truth values as they are, other types as whether a value
-    is not missing.
-    """
+    """The column for `count`: numbers and truth values as they are, others as whether present."""
     valid_and_nullable = array.safely(data, _valid)
     if valid_and_nullable is None:
         return array.column(data)
@@ -58,9 +56,7 @@ def _of_arrow(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
 
 
 def _of_pandas(data: Any) -> NDArray[np.bool_] | bool:
-    """Whether each value of a pandas column is no text that is not valid UTF-8; other types have
-    none.
-    """
+    """Whether each value of a pandas column is no text in invalid UTF-8; other types have none."""
     if hasattr(data.dtype, "categories"):
         items = data.dtype.categories.tolist()
         wrong = np.array(
@@ -84,9 +80,7 @@ def _is_text(raw: bytes | None) -> bool:
 
 
 def _valid(data: Any) -> tuple[NDArray[np.bool_], bool] | None:
-    """Whether each value is not missing, and whether any can be; None for numbers and for items of
-    any type.
-    """
+    """Whether each value is not missing, and whether any can be; None for numbers and objects."""
     module = type(data).__module__.partition(".")[0]
     if module == "pandas" and hasattr(data, "dtype"):
         if data.dtype.kind in NUMBERS or data.dtype == object:

@@ -78,7 +78,8 @@ def _csv(file: Path) -> tuple[dict[str, ColumnType], dict[str, str], dict[str, s
         try:
             [(sniffed, day, moment)] = connection.execute(
                 "SELECT Columns, DateFormat, TimestampFormat FROM "
-                """sniff_csv(?, delim = ?, quote = '"', escape = '"', header = true, ignore_errors = true)""",
+                """sniff_csv(?, delim = ?, quote = '"', escape = '"', """
+                "header = true, ignore_errors = true)",
                 [glob.escape(str(file)), mark],
             ).fetchall()
             guesses = dict(zip(names, (column["type"] for column in sniffed), strict=True))

@@ -1,5 +1,4 @@
-"""The sources of DuckDB: files, databases, frames and Arrow objects, relations, a custodian's
-SELECT.
+"""The sources of DuckDB: files, databases, frames, Arrow objects, relations, a custodian's SELECT.
 
 Frames and Arrow objects, and SQLite tables, are read when the engine is created. All cells of CSV
 and JSON lines are texts (see `textfiles`), and so are the columns of folders such as year=2024. A
@@ -186,9 +185,7 @@ def _open_relation(relation: engine.DuckDBPyRelation) -> Opened:
 
 
 def _bound_types(now: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | None:
-    """The names and types of columns; None if a table or column that the source names is gone or
-    has another type.
-    """
+    """The names and types of columns; None if a table or column is gone or of another type."""
     with suppress(engine.BinderException, engine.CatalogException):
         return now()
     return None
@@ -259,9 +256,7 @@ def _texts(found: Mapping[str, tuple[str, object]]) -> dict[str, str]:
 
 
 def _register(streams: Mapping[str, Stream], connection: engine.DuckDBPyConnection) -> None:
-    """Make streams known by their names, once: what a SELECT needs of a file is in the name of its
-    stream.
-    """
+    """Make streams known by their names, once; a name holds what a SELECT needs of a file."""
     for name, stream in streams.items():
         connection.register(name, stream)
 
@@ -286,8 +281,7 @@ def _rows_named(
 
 
 def _as_written(work: Callable[[], Any]) -> Any:
-    """The result of `work`; DuckDB's objection to the text of a SELECT is passed on, before it has
-    read any row.
+    """The result of `work`; what DuckDB objects to in a SELECT, before it reads rows, is passed on.
 
     These messages are about the statement, its columns and types. Messages about values are not
     passed on.
@@ -301,9 +295,7 @@ def _as_written(work: Callable[[], Any]) -> Any:
 
 
 def _files_named(query: str, connection: engine.DuckDBPyConnection) -> set[str]:
-    """The CSV and Parquet files that a SELECT names, which are read like other CSV and Parquet
-    files.
-    """
+    """The CSV and Parquet files that a SELECT names, which are read like others of their kind."""
     [(tree,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     names: set[str] = set()
     parts = [read_json(tree, deepest=_DEEPEST)]
@@ -360,7 +352,7 @@ def _open_path(
 
 
 def files_of(path: str) -> list[Path]:
-    """The files of a path: the file, all data files in and below a folder, or the files of a glob."""
+    """The files of a path: the file, data files in and below a folder, or those of a glob."""
     root = Path(path)
     if root.is_dir():
         os.listdir(root)  # else a folder that may not be read looks empty
@@ -408,9 +400,7 @@ def _open_files(
     known: set[str] = set()
 
     def read() -> tuple[str, dict[str, str], list[tuple[str, str]]]:
-        """The SELECT of the rows, the columns that are not read, and the types of the other
-        columns.
-        """
+        """The SELECT of the rows, the columns that are not read, and the types of the others."""
         streams: Mapping[str, Stream] = {}
         unread: dict[str, str] = {}
         if not text:
@@ -554,9 +544,7 @@ def _open_database(file: Path, table: str, connection: engine.DuckDBPyConnection
 
 
 def _refuse_changed() -> None:
-    """Refuse a database whose rows are still those of when it was opened, although its file is
-    another one now.
-    """
+    """Refuse a database whose rows are as when it was opened, although its file is another now."""
     raise SourceChanged("the database has changed since it was opened; open the study again")
 
 

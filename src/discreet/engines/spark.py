@@ -1,5 +1,4 @@
-"""Spark as a source: a DataFrame, or spark:table and spark:folder/of/file.parquet in the active
-session.
+"""Spark as a source: a DataFrame, or spark:table or spark:folder/of/file.parquet in the session.
 
 No setting of the session is changed, and nothing is written. Only SQL over DataFrames is used, no
 RDD, so that Spark Connect works as well; where there is a context, it stops jobs. Rows and declared
@@ -74,9 +73,7 @@ _TABLE_FORMATS = ("parquet", "orc", "delta", "iceberg")
 _TEXTS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
 
 _CHECKING = "parquet-mr"
-"""What writes Parquet for Spark and Hive, which check that a decimal is within the precision of its
-column.
-"""
+"""What writes Parquet for Spark and Hive, which check decimals by the precision of the column."""
 _UNCHECKED = " unchecked"
 _SHORT = 18
 """Spark checks decimals of more digits when it reads them, and fails if one does not fit."""
@@ -291,9 +288,7 @@ class Spark(SQLEngine):
 
     @contextmanager
     def _limited(self, session: Any) -> Iterator[None]:
-        """Within the block the jobs of this thread have a tag, by which they are stopped when their
-        time is over.
-        """
+        """Within the block the thread's jobs have a tag, to stop them when their time is over."""
         tag = f"discreet-{random_digits(1)}"
         # Spark Connect has none; other sessions' tags are a thread's
         context = getattr(session, "sparkContext", None)
@@ -314,9 +309,7 @@ class Spark(SQLEngine):
 def explained(  # noqa: PLR0911
     error: Exception, source: object, files: Iterable[Path] = ()
 ) -> Failure | SourceUnusable | None:
-    """What an error of Spark means, by its conditions and the classes of its causes; no message is
-    passed on.
-    """
+    """What an error of Spark means, by conditions and classes of causes, without a message."""
     names, state = _names(error)
     code = " ".join(filter(None, (names[0], state and f"SQLSTATE {state}")))
 
@@ -408,9 +401,7 @@ def _is_stopped(source: object) -> bool:
 
 
 def _names(error: Exception) -> tuple[list[str], str]:
-    """The conditions and classes of an error and of its causes in Java, first the most telling, and
-    its SQLSTATE.
-    """
+    """The conditions and classes of an error and its causes, the best first, and its SQLSTATE."""
     names = [*_asked(error, "getCondition"), type(error).__name__]
     cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_DEPTH):
@@ -427,7 +418,7 @@ def _names(error: Exception) -> tuple[list[str], str]:
 
 
 def _asked(error: Any, method: str) -> list[str]:
-    """What a method says that not every error has: Java's have it or fail, whatever `hasattr` says."""
+    """What a method says that not every error has: Java's may fail, whatever `hasattr` says."""
     try:
         return list(filter(None, [getattr(error, method)()]))
     except Exception:
@@ -436,9 +427,7 @@ def _asked(error: Any, method: str) -> list[str]:
 
 @contextmanager
 def without_values() -> Iterator[None]:
-    """Within the block PySpark's own log is silent in this thread: it would quote the value that a
-    cast refuses.
-    """
+    """Within the block PySpark's log is silent in this thread: it would quote a refused value."""
     before, _silent.on = getattr(_silent, "on", False), True
     try:
         _add_filter()
@@ -504,9 +493,7 @@ def _opened(source: str) -> Any:
 
 
 def _what_chose(source: Any, frame: Any) -> str:
-    """What chooses the rows of a source, as in `Engine.chosen`: only tables of files in these
-    formats have all rows.
-    """
+    """What chooses the rows, as in `Engine.chosen`; only tables in these formats have them all."""
     if not isinstance(source, str):
         return by_filter("a DataFrame")
     name = source.removeprefix("spark:")
@@ -522,8 +509,7 @@ def _what_chose(source: Any, frame: Any) -> str:
 
 
 def _begins_in_part(name: str, frame: Any) -> bool:
-    """Whether a relative path begins in a folder such as year=2024, by the whole paths of its
-    files.
+    """Whether a relative path begins in a folder such as year=2024, by its files' whole paths.
 
     What is below the path does not count: there are all parts of a table.
     """
@@ -570,9 +556,7 @@ def _schema(frame: Any) -> tuple[Schema, dict[str, str]]:
 
 
 def _types_of_files(frame: Any) -> dict[Path, Mapping[str, str]]:
-    """The types of the columns of each file on this machine under a frame; a file is read again
-    when it has changed.
-    """
+    """The types of the columns of each local file under a frame; a changed file is read again."""
     found = {}
     for file in _local_files(frame):
         stat = file.stat()
@@ -612,8 +596,7 @@ def _local_files(frame: Any) -> Iterator[Path]:
 
 
 def _unsafe(schema: Schema, files: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The columns on a value of which Spark may fail, and why: times or decimals, if a file has
-    such ones.
+    """The columns on a value of which Spark may fail, and why: times or decimals in a file.
 
     All times, or all long decimals, of a frame: Spark does not say which. Only files on this
     machine are checked.
@@ -634,9 +617,7 @@ def _unsafe(schema: Schema, files: Iterable[Mapping[str, str]]) -> dict[str, str
 
 
 def _key_types(keys: pa.Table) -> str:
-    """The types of declared keys in Spark, where a plain timestamp could be read in the session's
-    zone.
-    """
+    """The types of declared keys in Spark; a plain timestamp could be in the session's zone."""
     words = {
         "double": "double",
         "int64": "bigint",

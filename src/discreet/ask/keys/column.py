@@ -141,9 +141,7 @@ class Keys(Sequence[Key]):
 
     @cached_property
     def near(self) -> bool:
-        """Whether they are integers of absolute value below 2⁵³, which 64-bit floats represent
-        exactly.
-        """
+        """Whether all are integers below 2⁵³ in absolute value, which floats represent exactly."""
         if not self.whole:
             return False
         ends = compute.min_max(self.column)
@@ -168,16 +166,14 @@ class Keys(Sequence[Key]):
 
     @cached_property
     def text(self) -> str:
-        """The keys in a canonical text: a short list in full, a long one as its length and digest."""
+        """A canonical text: a short list of keys in full, a long one as its length and digest."""
         if len(self) <= _LISTED:
             return f" KEYS {json.dumps([_NAMES[self.kind], *map(str, self)])}"
         return f" KEYS {len(self)} sha256 {self.digest}"
 
     @cached_property
     def shown(self) -> pa.Array:
-        """The keys as a table shows them: texts, whole numbers, doubles or truth values; dates are
-        texts.
-        """
+        """The keys in a table: texts (dates too), whole numbers, doubles or truth values."""
         match self.kind:
             case "number" if not self.whole:
                 return pa.array([float(key) for key in self], pa.float64())  # type: ignore[arg-type]
@@ -186,9 +182,7 @@ class Keys(Sequence[Key]):
         return self.column
 
     def labels(self, other: str | None = None) -> pa.Array:
-        """The keys as a table shows them, with the label of all other values last, if given; then
-        all are texts.
-        """
+        """The keys in a table, all as texts if the label of all other values comes last."""
         if other is None:
             return self.shown
         match self.kind:
@@ -208,7 +202,7 @@ class Keys(Sequence[Key]):
 
     def declarable(self) -> Keys:
         """The keys, if a policy may declare them: they differ, and no text contains NUL."""
-        # of 140 MB no copy
+        # 140 MB of keys are not copied
         if self.kind == "text" and not np.frombuffer(_bytes(self.column), np.uint8).all():
             raise InvalidParameter("a key must not contain NUL characters")
         return self.distinct()
@@ -235,7 +229,7 @@ class Keys(Sequence[Key]):
         )
 
     def places(self, among: Keys) -> list[int] | None:
-        """The index of each key in another column of the same kind; None if a key is missing there."""
+        """The index of each key in a column of the same kind; None if one is missing there."""
         indices = self.indices(among)
         return None if indices.null_count else list(indices.to_pylist())
 
@@ -248,9 +242,7 @@ class Keys(Sequence[Key]):
         return {self.kind: self}
 
     def as_kind(self, kind: Kind) -> Keys:
-        """The keys in the kind of their column, all different; texts may spell numbers, dates or
-        truth values.
-        """
+        """The keys in the kind of their column, all different; texts may spell its values."""
         cached = self._in_kinds
         if kind not in cached:
             cached[kind] = self.read_as(kind).distinct()

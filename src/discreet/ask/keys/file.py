@@ -32,9 +32,7 @@ _UNUSED = "\x1f"
 
 
 def keys_in(source: str, name: str, folder: Path) -> Keys:
-    """The keys, as texts, of "file" or "file#column"; `name` is the column of the policy, perhaps
-    the file's header.
-    """
+    """The keys, as texts, of "file" or "file#column"; `name`, of the policy, may be its header."""
     path_text, _, wanted = source.partition("#")
     path = folder / path_text
     reader = _READERS.get(path.suffix.lower())
@@ -120,7 +118,7 @@ def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
 
 
 def _lines(path: Path, wanted: str, name: str) -> pa.Array | Iterator[str]:
-    """A column of a text file: by Arrow's reader if no line has quotation marks, else line by line."""
+    """A column of a text file: by Arrow if no line has quotation marks, else line by line."""
     if path.stat().st_size <= _AT_ONCE:
         plain = _plain_lines(path, wanted, name)
         if plain is not None:

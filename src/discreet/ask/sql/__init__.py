@@ -29,7 +29,7 @@ from discreet.parameters import quote
 
 
 def parse(text: str, policy: Policy, schema: Schema) -> Query:
-    """The query of a SELECT; `QueryRefused` names what is not supported, and what to write instead."""
+    """The query of a SELECT; `QueryRefused` names what is not supported and what to write."""
     select = parser.select(text, policy.columns)
     name, table = select.table.name, policy.table
     if name != table and (select.table.exact or name.lower() != table.lower()):

@@ -36,9 +36,7 @@ LABELS: dict[str, tuple[Unit, int]] = {
     **dict.fromkeys(("%Y-%m", "YYYY-MM", "yyyy-MM"), ("month", 7)),
     **dict.fromkeys(("%Y", "YYYY", "yyyy"), ("year", 4)),
 }
-"""Formats of date labels: the period, and the length of the label as a prefix of the ISO date of
-its beginning.
-"""
+"""Formats of date labels: the period, and how long a prefix of its first ISO date the label is."""
 LABEL_FUNCTIONS = frozenset(("STRFTIME", "TO_CHAR", "DATE_FORMAT"))
 
 STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
@@ -52,8 +50,10 @@ STATISTIC_NAMES: dict[str, tuple[Statistic, bool]] = {
 QUANTILES = frozenset(STATISTICS["quantile"].sql)
 PERCENTILES = frozenset(name for name in QUANTILES if name.endswith(("_CONT", "_DISC")))
 
-_OTHERS = """MODE FIRST LAST ANY_VALUE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT LISTAGG ARG_MIN ARG_MAX MIN_BY MAX_BY
-    APPROX_COUNT_DISTINCT APPROX_DISTINCT CORR COVAR_POP COVAR_SAMP REGR_SLOPE REGR_INTERCEPT SKEWNESS KURTOSIS ENTROPY
+_OTHERS = """MODE FIRST LAST ANY_VALUE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT LISTAGG \
+ARG_MIN ARG_MAX MIN_BY MAX_BY
+    APPROX_COUNT_DISTINCT APPROX_DISTINCT CORR COVAR_POP COVAR_SAMP \
+REGR_SLOPE REGR_INTERCEPT SKEWNESS KURTOSIS ENTROPY
     MAD PRODUCT BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR LOGICAL_AND LOGICAL_OR"""
 OTHER_AGGREGATES = frozenset(_OTHERS.split())
 """Aggregates of other systems, which are refused by name."""

@@ -16,7 +16,8 @@
     atom       = text | number | TRUE | FALSE | NULL | "(" truth ")" | "[" truth {, truth} "]"
                | CASE [truth] WHEN truth THEN truth {WHEN truth THEN truth} [ELSE truth] END
                | (CAST | TRY_CAST) "(" truth AS type ")" | (DATE | TIMESTAMP) text
-               | COUNT "(" ["*" | truth] ")" [FILTER "(" WHERE truth ")"] | COUNT "(" DISTINCT truth ")"
+               | COUNT "(" ["*" | truth] ")" [FILTER "(" WHERE truth ")"]
+               | COUNT "(" DISTINCT truth ")"
                | EXTRACT "(" name FROM truth ")" | SUBSTRING "(" truth FROM truth [FOR truth] ")"
                | PERCENTILE_CONT "(" truth ")" WITHIN GROUP "(" ORDER BY truth ")"
                | name "(" [truth {, truth}] ")" | [name "."] name
@@ -44,13 +45,9 @@ from discreet.parameters import exact_number, quote
 Read = TypeVar("Read")
 
 DEEPEST = 30
-"""The most levels of nested expressions; the parser needs nine calls for each, and Python allows a
-thousand.
-"""
+"""The most nested expressions: each takes nine calls of the parser; Python allows a thousand."""
 DEEPEST_SYNTAX = 100
-"""The most levels of syntax, including sums, casts and NOTs in a row; later functions need a few
-calls for each.
-"""
+"""The most levels of syntax, with sums, casts and NOTs in a row; each takes a few calls later."""
 MOST_ROWS = 10**12
 """The largest LIMIT."""
 

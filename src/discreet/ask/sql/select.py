@@ -4,7 +4,8 @@ cost nothing.
 SELECT   aggregates, group columns, arithmetic of released numbers, AS names
 FROM     one name: the study's data
 WHERE    a condition of the row language (`ask.expression`)
-GROUP BY columns with keys or bins, bin(age, 0, 18, 65), parts of dates, conditions, CASE with literal results
+GROUP BY columns with keys or bins, bin(age, 0, 18, 65), parts of dates, conditions,
+         CASE with literal results
 HAVING, ORDER BY, LIMIT   on released numbers
 """
 

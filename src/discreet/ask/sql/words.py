@@ -36,7 +36,8 @@ JOIN = (
     "joins and second tables are not supported; the custodian can make a SELECT the study's source"
 )
 
-_RESERVED = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT IN BETWEEN IS LIKE CASE WHEN THEN ELSE END
+_RESERVED = """SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT IN BETWEEN IS LIKE \
+CASE WHEN THEN ELSE END
     DISTINCT TRUE FALSE NULL ISNULL NOTNULL ASC DESC FILTER WITHIN FOR CAST TRY_CAST"""
 RESERVED = frozenset(_RESERVED.split())
 """Words that are names only in quotes."""
@@ -85,9 +86,7 @@ _UNKNOWN = re.compile(r"/\*|[.0-9][\w.]*|\w+|[^\w\s'\"()]+|.", re.DOTALL)
 
 class Word(NamedTuple):
     key: str
-    """The key for the grammar: a word in capitals, a sign, or the key of literals or of quoted
-    names.
-    """
+    """The key for the grammar: a word in capitals, a sign, or that of literals or quoted names."""
     value: str
     """A name or a literal without its quotes."""
     written: str

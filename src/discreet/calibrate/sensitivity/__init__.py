@@ -1,5 +1,4 @@
-"""How far one unit can move a statistic: the global sensitivity in the L1 norm, as an exact
-fraction.
+"""How far one unit can move a statistic: the global sensitivity in L1, as an exact fraction.
 
     Δ = sup over neighbours x, x′ of ‖f(x) − f(x′)‖₁,   values in [L, H], R = H − L     [DMNS06]
 
@@ -21,7 +20,8 @@ table holds where every row counts: a WHERE, or missing values that are dropped,
 These parameters mean the same in all functions:
 
     bounds      (lower, upper): values beyond them are clamped
-    n           the number of units: exact and public under change-one, a public lower bound under add-remove
+    n           the number of units: exact and public under change-one, a public lower bound under
+                add-remove
     neighbors   "change-one": one unit's value changes; "add-remove": one unit is added or removed
     sample      whether the statistic divides by n − 1 instead of n
 """
@@ -367,9 +367,7 @@ def _units(statistic: str, n: object, neighbors: object) -> int:
 
 
 def _spread_units(statistic: str, n: object, neighbors: object, sample: bool) -> int:
-    """The n of the formulas of variance and std, which decrease from n = 2 on, where two units can
-    differ.
-    """
+    """The n in the formulas of variance and std: they fall from n = 2 on, where two can differ."""
     units = _units(statistic, n, neighbors)
     if exact_neighbors(neighbors) == "add-remove":
         return builtins.max(units, 2)
@@ -379,9 +377,7 @@ def _spread_units(statistic: str, n: object, neighbors: object, sample: bool) ->
 
 
 def _root(number: int) -> Fraction:
-    """√number, or a fraction of 64 bits just above it: a longer fraction would be refused as a
-    sensitivity.
-    """
+    """√number, or a fraction of 64 bits just above it: longer ones are refused as sensitivities."""
     root = math.isqrt(number)
     if root * root == number:
         return Fraction(root)

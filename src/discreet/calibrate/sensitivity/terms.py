@@ -1,22 +1,21 @@
-"""What one unit can do to the answer of a study's question: the noise scales of every design that
-is released.
+"""What one unit can do to a study's answer: the noise scales of every design that is released.
 
 A design releases several totals Tᵢ at once. Adding DLap(bᵢ) to them is ε-private iff no unit moves
 Σ|ΔTᵢ|/bᵢ by more than ε: the sup of the sum, not the sum of the sups. In grid steps let a = x − L
 and q = a(R−a). For each value that is added, removed or replaced, the scales at ε = 1 are
 
-    lone       Σa                           R                    n public, a value is replaced        [change-one]
-    joint      Σa, Σq                       9R/8, 9R²/16         n public, a value is replaced        [change-one]
-    centred    Σ(2a−R), N                   2R, 2                N private, a value is replaced       [change-one]
-    squares    Σ(2a−R), Σ(8q−R²), N         9R/4, 9R²/2, 3       N private, a value is replaced       [change-one]
-    pair       Σa, Σ(R−a)                   R, R                 a value is added or removed
-    Bernstein  Σ(R−a)², Σ2a(R−a), Σa²       R², R², R²           a value is added or removed
-    family     cells that add up to 1       1 each               a row is added or removed
-    columns    Σ(2a−R) of several, and N    2R/p each, 1/rest    N private, a row is replaced         [change-one]
-    ranks      the gap of each cell         max(q, 1−q) in either direction; 1 if a value is
-                                            replaced
-    tree       the nodes of H levels        H if a value is added or removed
-    profile    bins of units                1 each               a unit is added or removed; all of it is in one bin
+    lone       Σa                      R               n public, a value is replaced   [change-one]
+    joint      Σa, Σq                  9R/8, 9R²/16    n public, a value is replaced   [change-one]
+    centred    Σ(2a−R), N              2R, 2           N private, a value is replaced  [change-one]
+    squares    Σ(2a−R), Σ(8q−R²), N    9R/4, 9R²/2, 3  N private, a value is replaced  [change-one]
+    pair       Σa, Σ(R−a)              R, R            a value is added or removed
+    Bernstein  Σ(R−a)², Σ2a(R−a), Σa²  R², R², R²      a value is added or removed
+    family     cells that add up to 1  1 each          a row is added or removed
+    columns    Σ(2a−R) of each, and N  2R/p, 1/rest    N private, a row is replaced    [change-one]
+    ranks      the gap of each cell    max(q, 1−q) in either direction; 1 if a value is replaced
+    tree       the nodes of H levels   H if a value is added or removed
+    profile    bins of units           1 each          a unit is added or removed;
+                                                       all of it is in one bin
 
 Where a moves by d·R, q moves by at most d(1−d)·R², and max d + 2d(1−d) = 9/8. Adding or removing a
 value moves the centred sums by at most R and 1, which costs ½ + ½, and the squares cost 4/9 + 2/9 +
@@ -37,9 +36,7 @@ from fractions import Fraction
 from functools import cached_property
 
 _WEIGHT = Fraction(2)
-"""The weight of the squares relative to the sum: nearly optimal for variances in the middle of
-their range.
-"""
+"""The weight of the squares relative to the sum: nearly optimal for variances of middle size."""
 
 _STRETCH = (1 + _WEIGHT) ** 2 / (4 * _WEIGHT)
 
@@ -85,7 +82,7 @@ class UnitLimits:
         return self.replaced and self.cells == 1
 
     def sum(self, lower: int, upper: int) -> Fraction:
-        """Δ of a sum of values between `lower` and `upper`, where a row that does not count adds 0."""
+        """Δ of a sum of values between `lower` and `upper`; a row that does not count adds 0."""
         if self.public:
             return Fraction(upper - lower)
         if self.same_group:
@@ -101,9 +98,7 @@ class UnitLimits:
         return [Fraction(self.factor * width)] * 2
 
     def variance(self, width: int) -> list[Fraction]:
-        """The scales of the totals of a mean and a variance at ε = 1: joint, squares, or
-        Bernstein's.
-        """
+        """The scales of the totals of a mean and variance at ε = 1: joint, squares, Bernstein's."""
         if self.public:
             return [_STRETCH * width, _STRETCH / _WEIGHT * width**2]
         if self.same_group:
@@ -112,30 +107,22 @@ class UnitLimits:
         return [Fraction(self.factor * width**2)] * 3
 
     def family(self, unit: int, part: Fraction) -> Fraction:
-        """The scale at ε = 1 of a cell to which a row adds at most `unit`, in a family with this
-        part of ε.
-        """
+        """The scale at ε = 1 of a cell to which a row adds at most `unit`, with this part of ε."""
         return self.factor * unit / part
 
     def column(self, width: int, squares: bool, part: Fraction) -> list[Fraction]:
-        """The scales at ε = 1 of the centred totals of a column with this part of ε, without the
-        number of rows.
-        """
+        """The scales at ε = 1 of a centred column's totals with this part of ε, without N."""
         scales = self.variance(width)[:2] if squares else self.mean(width)[:1]
         return [scale / part for scale in scales]
 
     def shared_rows(self, columns: Iterable[tuple[bool, Fraction]]) -> Fraction:
-        """The scale at ε = 1 of the number of rows that centred columns share; each column is
-        (squares, part).
-        """
+        """The scale at ε = 1 of the number of rows that columns (squares, part) share."""
         return self.rows / (
             1 - builtins.sum((_COMES[squares] * part for squares, part in columns), Fraction())
         )
 
     def comes(self, squares: bool) -> Fraction:
-        """What the number of rows costs beside a centred column, as a share of the column's part of
-        ε.
-        """
+        """What the number of rows costs beside a centred column, as a share of its part of ε."""
         return _COMES[squares]
 
     @cached_property

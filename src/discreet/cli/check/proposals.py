@@ -1,6 +1,4 @@
-"""How people write cells: words for a missing value, marks, dates, spellings of a key, and lines
-that are not UTF-8.
-"""
+"""How people write cells: missing values, marks, dates, spellings of keys, lines not in UTF-8."""
 
 from __future__ import annotations
 
@@ -52,10 +50,12 @@ _NUMBER = re.compile(r"[-+]?\d{1,3}(?:[ ,.'’\u00a0\u202f]?\d{3})*(?:[.,]\d+)?"
 _MOST = 0.9  # the share of cells that must be numbers or dates for the column to be guessed as such
 
 DATE_FORMATS = (
-    "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
+    "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y",
+    "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
     "%d %b %Y", "%d-%b-%Y", "%d%b%Y", "%b %d, %Y",
     "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%d/%m/%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
     "%Y-%m-%d %H:%M:%S.%f",
 )  # fmt: skip
 
@@ -123,9 +123,7 @@ def _plain(text: str) -> str:
 
 
 def undecoded_lines(source: object, most: int | None = None) -> int:
-    """The number of lines that are not UTF-8 among the first `most` of a plain CSV file; 0 for
-    other sources.
-    """
+    """How many of the first `most` lines of a plain CSV file are not UTF-8; 0 for other sources."""
     if (
         not isinstance(source, str)
         or Path(source).suffix.lower() not in CSV

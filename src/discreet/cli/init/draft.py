@@ -127,7 +127,7 @@ def policy_text(draft: Draft, schema: Schema, folder: Path) -> str:
 
 
 def key_counts(text: str, folder: Path) -> list[str]:
-    """The number of keys of each column and the first few, so that a wrongly split list is noticed."""
+    """The number and the first few keys of each column, which show a list that is split wrongly."""
     lines = []
     for name, declared in Policy(**read_toml(text), folder=folder).columns.items():
         if declared.keys is not None:
@@ -142,8 +142,7 @@ def unit_of(text: str, schema: Schema) -> str:
 
 
 def may_grow(source: str) -> bool:
-    """Whether the source is of a kind that usually gets new rows: a table of a server, a folder, a
-    glob.
+    """Whether the source usually gets new rows: a table of a server, a folder, a glob.
 
     >>> (
     ...     may_grow("postgresql://h/d#people"),
@@ -252,9 +251,7 @@ def _line(name: str, options: Mapping[str, str]) -> str:
 
 
 def _reading(draft: Draft, schema: Schema, name: str) -> dict[str, str]:
-    """The type of a text column as options: the guess, unless its bounds or keys are of another
-    kind.
-    """
+    """The type of a text column as options: the guess, if its bounds and keys are of its kind."""
     column, options = schema[name], draft.columns.get(name, {})
     if column.typed or "type" in options:
         return {}
@@ -310,7 +307,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """A number or a date as TOML; anything else as text, which the policy reads exactly or refuses."""
+    """A number or a date as TOML; anything else as text, which the policy reads or refuses."""
     text = text.strip()
     return (
         text

@@ -39,9 +39,7 @@ from discreet.engines.sql.trees import (
 )
 
 SOURCE, KEYS, STORED = "discreet_rows", "discreet_keys", "discreet_stored"
-"""The names in a statement of the source, of the table of declared keys, and of rows that are read
-more than once.
-"""
+"""The names in a statement: the source, declared keys, and rows that are read more than once."""
 
 LONGEST_TEXT = 2**14
 """The bytes of the longest text; a longer one is missing.
@@ -81,9 +79,7 @@ class Dialect(Protocol):
     bytes_of: ClassVar[str] = "octet_length"
     """The function that counts the bytes of a text."""
     sums: ClassVar[Word | None] = None
-    """The type to which facts are cast so that their sum cannot overflow; None if that is not
-    needed.
-    """
+    """The type to which facts are cast so that their sum cannot overflow; None if not needed."""
     materializes: ClassVar[bool] = True
     """Whether a MATERIALIZED named SELECT runs once, however often it is read."""
 
@@ -116,9 +112,7 @@ class Dialect(Protocol):
         return exp.Collate(this=paren(tree), expression=self.collation)
 
     def is_nan(self, value: Tree) -> Tree:
-        """Whether a double is NaN, which is equal to itself in SQL; NULL for NULL, where Spark's
-        ISNAN is false.
-        """
+        """Whether a double is NaN (equal to itself in SQL); NULL for NULL, unlike Spark's ISNAN."""
         return exp.EQ(this=value, expression=self.real(float("nan")))
 
     def is_double(self, described: str) -> bool:
@@ -193,9 +187,7 @@ class Dialect(Protocol):
         )
 
     def days(self, value: Tree) -> Tree:
-        """The days from 1970-01-01 to a moment, an integer; not by seconds, which a double would
-        round.
-        """
+        """The days from 1970-01-01 to a moment, whole; not by seconds, which a double rounds."""
         return exp.Sub(
             this=self.cast(value, "date"), expression=self.cast(quoted("1970-01-01"), "date")
         )
@@ -208,22 +200,17 @@ class Dialect(Protocol):
         """A moment as 2024-02-29, or as 2024-02-29 23:59:59."""
 
     def entering(self, value: Tree, column: ColumnType) -> Tree:
-        """A column as it enters a statement: values on which the engine's own functions fail are
-        missing.
-        """
+        """A column in a statement: values on which the engine's functions fail are missing."""
         return self.text_column(value, column.described) if column.kind == "text" else value
 
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
-        """A column as the nearest doubles, and whether they may be NaN, infinite or tiny, and need
-        limits.
-        """
+        """A column as the nearest doubles, and whether NaN, infinite or tiny ones need limits."""
         return (
             value if self.is_double(described) else self.cast(value, "double")
         ), described in self.floating
 
     def text_column(self, value: Tree, described: str) -> Tree:
-        """A column as texts in valid UTF-8 of at most `LONGEST_TEXT` bytes that are compared by
-        their bytes.
+        """A column as texts of valid UTF-8, at most `LONGEST_TEXT` bytes, compared by their bytes.
 
         Other texts are missing. Enumerations, UUIDs and padded texts are texts. Every text of the
         source passes through here, and all else sees only what this returns: engines have texts
@@ -246,8 +233,9 @@ class Dialect(Protocol):
         return []
 
     def moment_column(self, value: Tree, described: str) -> Tree:
-        """A column as moments in UTC, at least in the years 1 to 9999; others may be missing, and
-        do not raise.
+        """A column as moments in UTC, at least in the years 1 to 9999.
+
+        Others may be missing, and do not raise.
         """
         if described != "date":
             return value
@@ -255,9 +243,7 @@ class Dialect(Protocol):
         return when([(between(value, first, last), self.cast(value, "moment"))])
 
     def named_unit(self, value: Tree, column: ColumnType) -> Tree:
-        """Whether the value of a column that is not text identifies a unit: it is neither NULL nor
-        NaN.
-        """
+        """Whether a value of a column that is not text identifies a unit: neither NULL nor NaN."""
         floating = column.described in self.floating
         return negated(self.is_nan(self.cast(value, "double"))) if floating else present(value)
 
@@ -265,25 +251,19 @@ class Dialect(Protocol):
         """The microseconds since 1970 of a moment in the years 1 to 9999, in digits."""
 
     def edges_below(self, value: Tree, edges: Sequence[float]) -> Tree | None:  # noqa: ARG002
-        """How many of the edges are at or below a number; None if an ASOF join with the edges is
-        better.
-        """
+        """How many edges are at or below a number; None if an ASOF join with them is better."""
         return None
 
     def keys(self, index: int, order: int, kind: str) -> Tree:  # noqa: ARG002
-        """The table of declared keys with the columns k… and p… of a group, the order-th group that
-        is joined.
-        """
+        """The declared keys with columns k… and p… of a group, the order-th that is joined."""
         return table(KEYS)
 
     def layer(self, rows: exp.Select) -> exp.Select:
-        """A SELECT whose columns are computed once for each row, however often they are used above
-        it.
-        """
+        """A SELECT whose columns are computed once for each row, however often they are used."""
         return rows
 
     def detached(self, facts: exp.Select, keys: Sequence[str], others: Sequence[str]) -> exp.Select:  # noqa: ARG002
-        """The same rows, whose keys can be joined however deep the layers are from which they come."""
+        """The same rows, whose keys can be joined however deep the layers below them are."""
         return facts
 
     def version(self, columns: Schema, salt: str) -> str:
@@ -295,9 +275,7 @@ class Dialect(Protocol):
         """
 
     def text_keys(self, keys: pa.Array) -> pa.Array:
-        """Declared keys as the engine accepts them; NULL for a key that no text in the engine can
-        equal.
-        """
+        """Declared keys as the engine accepts them; NULL for keys that no text in it can equal."""
         return keys
 
 

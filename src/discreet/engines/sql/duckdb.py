@@ -29,10 +29,11 @@ from discreet.engines.sql.trees import (
     when,
 )
 
-_AGREED = r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
-"""Latin, Greek and Cyrillic letters; punctuation, currencies, Chinese and Japanese characters, and
-emoji.
-"""
+_AGREED = (
+    r"[\x{0}-\x{12F}\x{131}-\x{17F}\x{300}-\x{4FF}"
+    r"\x{2000}-\x{20FF}\x{3000}-\x{9FFF}\x{1F300}-\x{1FAFF}]*"
+)
+"""Latin, Greek and Cyrillic letters, punctuation, currencies, Chinese, Japanese, and emoji."""
 
 
 class DuckDBDialect(Dialect):
@@ -60,7 +61,7 @@ class DuckDBDialect(Dialect):
         return when([(ascii_only, call(case, value))], super().letters(value, case))
 
     def folded(self, value: Tree) -> Tree:
-        """DuckDB's own function for the characters on which it agrees, because `translate` is slow."""
+        """DuckDB's own function for characters on which it agrees; `translate` is slow."""
         agreed = call("regexp_full_match", value, quoted(_AGREED))
         return when(
             [(agreed, call("lower", value))],
@@ -78,8 +79,7 @@ class DuckDBDialect(Dialect):
         )
 
     def valid(self, text: Tree) -> list[Tree]:
-        """DECODE leaves out the bytes that are not UTF-8, so that only a valid text keeps its
-        length.
+        """DECODE omits the bytes that are not UTF-8, so only a valid text keeps its length.
 
         DuckDB does not check the texts of an Arrow table, nor all texts that are inserted from one.
         Neither function copies a valid text, and neither raises: TRY(DECODE(…)) runs 2,048 rows
@@ -100,9 +100,7 @@ class DuckDBDialect(Dialect):
         return call("strftime", value, quoted("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d"))
 
     def entering(self, value: Tree, column: ColumnType) -> Tree:
-        """DuckDB checks no decimal of a file or an Arrow table, and −2¹²⁷ ends the connection when
-        it is cast.
-        """
+        """DuckDB checks no decimal of files or Arrow; a cast of −2¹²⁷ ends the connection."""
         if not column.described.startswith("DECIMAL("):
             return super().entering(value, column)
         precision, _, scale = column.described[len("DECIMAL(") : -1].partition(",")
@@ -124,9 +122,7 @@ class DuckDBDialect(Dialect):
         )
 
     def number_column(self, value: Tree, described: str) -> tuple[Tree, bool]:
-        """Integers of 128 bits are rounded once: by way of 64 bits if they fit, otherwise from
-        their digits.
-        """
+        """Integers of 128 bits are rounded once: by 64 bits if they fit, otherwise by digits."""
         if described not in {"HUGEINT", "UHUGEINT"} and not described.endswith(",0)"):
             return super().number_column(value, described)
         short = self.try_cast(value, "long")
