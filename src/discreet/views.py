@@ -19,7 +19,7 @@ def html(value: object) -> str:
 
 
 def figure(value: object, **options: Any) -> Any:
-    """An answer or a release as an Altair chart; `column=` selects a column, `width=` is in pixels."""
+    """An answer or a release as an Altair chart; `column=` selects a column, `width=` in pixels."""
     return import_module("discreet.show.figures").make("release", answer=value, **options)
 
 

@@ -36,9 +36,7 @@ _GUESSES = 8
 """Guesses of the least ε that may be wasted."""
 
 _FEW, _STEPS = 8, 16
-"""With more numbers than this, so many steps are made: usually a few find the least ε to all
-digits.
-"""
+"""With more numbers, at most so many steps: usually a few find the least ε to all digits."""
 
 _HEAVIEST = Fraction(10**6)  # a larger weight leaves nothing for the other columns
 
@@ -70,9 +68,7 @@ def keeps_every_unit(query: Query) -> bool:
 def _designs(
     query: Query, terms: UnitLimits, size: PublicSize, row_is_unit: bool
 ) -> tuple[list[tuple[Design, bool]], JointDesign | None]:
-    """The designs of a query, each with whether its number of rows is public, and the joint design,
-    if any.
-    """
+    """The designs, each with whether its number of rows is public, and the joint one, if any."""
     whole = size.value and keeps_every_unit(query)
     designs: list[tuple[Design, bool]] = []
     counts: list[tuple[str, Count]] = []
@@ -199,7 +195,7 @@ def check_weights(weights: Iterable[Fraction]) -> None:
 
 
 def by_number(query: Query, parameter: str, values: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The values of a parameter for columns of the answer, by the internal names of their numbers."""
+    """A parameter's values for columns of the answer, by the internal names of their numbers."""
     keys = {group.name for group in query.groups}
     names = {
         n: out.name for n, out in query.outputs if isinstance(out, Named) and out.name not in keys
@@ -219,9 +215,7 @@ def by_name(
     example: str,
     known: str,
 ) -> dict[str, Fraction]:
-    """The exact values of a parameter for some of these names; the last three words are for
-    refusals.
-    """
+    """A parameter's exact values for some of these names; the last three are for refusals."""
     if not isinstance(values, Mapping):
         raise InvalidParameter(
             f'{parameter} must be given by {noun}, as in {{"{example}": 2}}, got {quote(values)}'
@@ -235,8 +229,7 @@ def by_name(
 
 
 def plan_within(study: Study, query: Query, *, within: Any, **more: Any) -> Plan:
-    """The plan with the least ε whose errors are at most `within`, for all columns or for the
-    columns named there.
+    """The plan with the least ε whose errors are at most `within`, for all columns or those named.
 
     With more than `_FEW` numbers the search may end before the last digit; the errors are within
     their bounds anyhow.
@@ -294,9 +287,7 @@ def trials_of(query: Query) -> int:
 
 
 def scaled(plan: Plan, epsilon: Fraction) -> Plan:
-    """The same plan at another ε: what is measured, and the part of ε that each design has, do not
-    depend on it.
-    """
+    """The same plan at another ε: what is measured and each design's part of ε do not change."""
     shares = tuple(
         replace(share, epsilon=share.epsilon * epsilon / plan.epsilon) for share in plan.shares
     )
@@ -304,10 +295,9 @@ def scaled(plan: Plan, epsilon: Fraction) -> Plan:
 
 
 def least(share: Callable[[int], float], most: int, *, steps: int) -> int | None:
-    """The least of the units from 1 on at which a share, which falls about as 1/units, is at most
-    1; None beyond most.
+    """The least of the units, from 1 on, at which a share is at most 1; None beyond `most`.
 
-    After so many steps it is the least that was found.
+    A share falls about as 1/units. After so many steps it is the least that was found.
 
     Halving would take a step for each bit of `most`. A line in 1/units guesses better, but not
     where shares are in steps: there are at most `_GUESSES` steps more than halving would take.

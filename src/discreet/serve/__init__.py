@@ -1,1 +1,1 @@
-"""Private questions over HTTP: the custodian keeps the data; analysts ask, and never touch a row."""
+"""Private questions over HTTP: the custodian keeps the data; analysts ask and never touch a row."""

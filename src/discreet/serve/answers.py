@@ -79,9 +79,7 @@ def view_query(view: Mapping[str, Any], content: bytes) -> Query:
 
 
 def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
-    """An answer as JSON, with everything that a client needs to build it; the record is the
-    ledger's.
-    """
+    """An answer as JSON, with all that a client needs to build it; the record is the ledger's."""
     record = json_bytes(answer.full_record)
     fields = {
         "id": answer.entry,
@@ -97,7 +95,7 @@ def answer_body(answer: Answer, study: str, view: Mapping[str, Any]) -> bytes:
 
 
 def report_body(report: Report, study: str) -> bytes:
-    """A report as JSON: its tables, each an answer, and its record, byte for byte as in the ledger."""
+    """A report as JSON: its tables, each an answer, and its record, byte for byte the ledger's."""
     fields = {
         "id": report.entry,
         "study": study,

@@ -1,11 +1,16 @@
 """The server: routes, tokens and formats around a desk.
 
-    GET  /studies         the studies and what is left        POST /plan      cost and errors of a question; free
-    GET  /ledger          what was spent                      POST /release   the answer, for ε
+    GET  /studies         the studies and what is left
+    GET  /ledger          what was spent
+    POST /plan            cost and errors of a question; free
+    POST /release         the answer, for ε
     GET  /releases/{id}   a released answer: JSON, CSV, Parquet, XLSX, PNG
-    POST /discover/plan, /discover                            keys without a public list, if the custodian allows it
-    GET  /openapi.json    this, for programs                  GET  /          the page
-    GET  /healthz, /readyz, /metrics                          for operators
+    POST /discover/plan, /discover
+                          keys without a public list, if the custodian allows it
+    GET  /openapi.json    this, for programs
+    GET  /                the page
+    GET  /healthz, /readyz, /metrics
+                          for operators
 
 Blocking work runs in the threads of its lane. Whatever reads a ledger or a source has a lane for
 each study, or for the studies that a token opens: where one of them hangs, those who may not use it
@@ -75,7 +80,7 @@ def application(
     hosts: Collection[str] = LOCAL,
     metrics_key: bytes | None = None,
 ) -> Guarded:
-    """The ASGI application that serves these studies, under these host names, to owners of a token."""
+    """The ASGI application that serves these studies, under these hosts, to owners of a token."""
     limits = limits or Limits()
     document()  # reads the types of all bodies once, before the threads start
     desk = Desk(studies, requests, limits)
@@ -140,9 +145,7 @@ class Front:
         return Lane(threads, self._limits.at_once)
 
     def _lanes(self, threads: int) -> defaultdict[str | frozenset[str] | None, Lane]:
-        """A lane for each study, or for each set of studies that tokens open; both are known to the
-        custodian.
-        """
+        """A lane per study, or per set of studies that tokens open; the custodian knows both."""
         return defaultdict(partial(self._lane, threads))
 
     async def page(self, _: Request) -> Response:
@@ -162,9 +165,7 @@ class Front:
         return response_of(json_bytes({"status": "ok"}))
 
     async def ready(self, request: Request) -> Response:
-        """Whether everything works that an answer needs; of what does not, the kind, and to nobody
-        its name.
-        """
+        """Whether all works that an answer needs; of what does not, only the kind, not the name."""
         failed = await anyio.to_thread.run_sync(self._ready, limiter=self._checks)
         if not failed:
             return await self.health(request)
@@ -212,9 +213,7 @@ class Front:
         *,
         spends: bool = False,
     ) -> Route:
-        """The route for bodies of a kind; every response, also a refusal, is sent at a multiple of
-        the quantum.
-        """
+        """A route for a kind of body; responses and refusals wait for a multiple of the quantum."""
 
         async def respond(request: Request) -> Response:
             person = await (self._releasing if spends else self._person)(request)
@@ -299,7 +298,7 @@ class Front:
         )
 
     async def _person(self, request: Request, standing: Standing | None = None) -> Person:
-        """The owner of the token; the request counts against their limits until its answer is sent."""
+        """The token's owner; the request counts against their limits until its answer is sent."""
         person = await anyio.to_thread.run_sync(self._owned, request, limiter=self._door)
         self._admit(request, person.name, standing or self._asking)
         return person
@@ -346,9 +345,7 @@ class Front:
         work: Callable[[], bytes],
         media_type: str = "application/json",
     ) -> Response:
-        """The result of blocking work, run in a thread of a lane in the person's turn, which lasts
-        until it is sent.
-        """
+        """The result of work in a lane, in the person's turn, which lasts until it is sent."""
         name = request.scope["discreet.name"]
         await request.scope["discreet.exit"].enter_async_context(lane.turn(name))
         return await lane.run(name, lambda: response_of(work(), media_type))

@@ -125,9 +125,7 @@ class Server:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Within the block a body is read, whose parts may be anything: what does not fit is an
-        `EngineFailed`.
-        """
+        """Within the block a body is read; whatever does not fit is an `EngineFailed`."""
         try:
             yield
             return
@@ -144,7 +142,7 @@ class Server:
         return EngineFailed(words, spent=None, code="" if status is None else f"HTTP {status}")
 
     def _body(self, response: httpx.Response) -> bytes:
-        """What the server sends, unpacked, up to a limit: a few compressed bytes may be gigabytes."""
+        """What the server sends, unpacked, up to a limit: a few packed bytes may be gigabytes."""
         body = bytearray()
         for part in response.iter_bytes(_PART):
             body += part
@@ -228,7 +226,7 @@ class Remote(Askable["RemotePlan"]):
         return self._plan({"sql": text}, terms)
 
     def report(self, tables: Mapping[str, str], **terms: Any) -> RemoteReportPlan:
-        """The plan of a report: tables by name, each in SQL; `terms` are those of `Study.report`."""
+        """The plan of a report: tables by name, each in SQL; `terms` as in `Study.report`."""
         if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables):
             raise InvalidParameter('tables must be given by name, as in {"by_county": "SELECT …"}')
         question = {"study": self.name, "tables": dict(tables), **_given(terms)}
@@ -355,7 +353,7 @@ class RemoteReportPlan:
     lines: list[ReportLine]
 
     def release(self, *, request_id: str | None = None) -> RemoteReport:
-        """Spend ε once and get all tables; the same report again gives the recorded tables, free."""
+        """Spend ε once and get all tables; the same report again gives the recorded ones, free."""
         request = {
             **self.question,
             "request_id": new_request_id() if request_id is None else request_id,
@@ -431,9 +429,7 @@ def _fields(body: Mapping[str, Any], same: Iterable[str], exact: Iterable[str]) 
 
 
 def _address(url: str) -> str:
-    """The scheme and the host of an address, without secrets; refused if a token would be sent
-    unencrypted.
-    """
+    """The scheme and host of an address, without secrets; refused if a token would go in clear."""
     host = None
     with suppress(ValueError, AttributeError):
         parts = urlsplit(url)
@@ -469,9 +465,7 @@ def _trusted(verify: object) -> ssl.SSLContext | None:
 
 
 def _refuse_untrusted(address: str, failure: BaseException) -> None:
-    """Refuse a server whose certificate is not trusted, however the libraries have wrapped the
-    error.
-    """
+    """Refuse a server whose certificate is not trusted, however libraries wrapped the error."""
     cause: BaseException | None = failure
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

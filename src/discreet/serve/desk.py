@@ -1,5 +1,4 @@
-"""The desk: what a person may see, plan and release in the served studies. It blocks, and knows
-nothing of HTTP.
+"""The desk: what a person may see, plan and release. It blocks, and knows nothing of HTTP.
 
     release, report:  read the body → plan → claim the id → spend → read, draw, record → show
 
@@ -109,9 +108,7 @@ class Desk:
         return list(self._studies)
 
     def metrics(self, person: Person | None, ready: Readiness) -> str:
-        """The metrics, with the budgets of a custodian's studies; for the metrics key (no person),
-        of all studies.
-        """
+        """The metrics, with the budgets of a custodian's studies; for the metrics key, of all."""
         if person is not None and person.role != "custodian":
             raise Refusal(
                 403,
@@ -205,9 +202,7 @@ class Desk:
         view: dict[str, Any],
         work: Callable[[bool], bytes],
     ) -> bytes:
-        """The result of `work` under an id, which accepts only one body; `work` is told whether the
-        id is new.
-        """
+        """The result of `work` under an id, for one body only; `work` is told if the id is new."""
         study = request["study"]
         key = self._keys[study]
         question = {part: value for part, value in request.items() if part != "request_id"}
@@ -227,9 +222,7 @@ class Desk:
             raise FAILURE from None
 
     def answer(self, person: Person, request_id: str) -> tuple[Answer, str, dict[str, Any]]:
-        """A released answer of the person, its study and view; a custodian may name another's, as
-        `name:id`.
-        """
+        """A released answer, its study and view; a custodian may name another's, as `name:id`."""
         study, name = self._locate(person, request_id, is_report=False)
         stored = self._stored_answer(person, study, name)
         if stored is None:
@@ -237,9 +230,7 @@ class Desk:
         return stored[0], study, stored[1]
 
     def reported(self, person: Person, request_id: str) -> tuple[Report, str]:
-        """A released report of the person, and its study; a custodian may name another's, as
-        `name:id`.
-        """
+        """A released report and its study; a custodian may name another's, as `name:id`."""
         study, name = self._locate(person, request_id, is_report=True)
         report = self._stored_report(person, study, name)
         if report is None:
@@ -274,9 +265,7 @@ class Desk:
         return [name for name, key in self._keys.items() if key in person.studies]
 
     def _seat(self, person: Person, name: str) -> StudyForPerson:
-        """The study, if the person may use it; the refusal does not reveal whether the study
-        exists.
-        """
+        """The study, if the person may use it; a refusal does not reveal whether it exists."""
         if name not in self.names_of(person):
             raise Refusal(
                 404, "There is no such study.", "GET /studies lists the studies that you may use."
@@ -297,7 +286,7 @@ class Desk:
     def _plan_discovery(
         self, person: Person, question: bodies.DiscoveryQuestion
     ) -> tuple[StudyForPerson, DiscoveryPlan]:
-        """The study as the person sees it, and the plan of a discovery, if the custodian allows it."""
+        """The study as the person sees it, and the plan of a discovery, if discovery is allowed."""
         with _planning(question["study"]):
             seat = self._seat(person, question["study"])
             if not self._limits.discovery:

@@ -1,9 +1,7 @@
-"""Checks of requests and the OpenAPI 3.1 description of the server, both from the types in
-`bodies`.
+"""Checks of requests, and the server's OpenAPI 3.1 description, both from the types in `bodies`.
 
 JSON is read strictly: UTF-8, one object, distinct names, finite numbers, limited depth and length.
-Python's own reader accepts NaN and Infinity, keeps the last of two equal names, and follows any
-depth.
+Python's reader accepts NaN and Infinity, keeps the last of equal names, and follows any depth.
 """
 
 from __future__ import annotations
@@ -188,8 +186,10 @@ def _obeys(words: Words, value: Any) -> bool:
 def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911
     """The JSON Schema of a type; for a body, a reference to its name.
 
-    >>> json_schema(list[str] | None), json_schema(bodies.Curve)
-    ({'type': ['array', 'null'], 'items': {'type': 'string'}}, {'$ref': '#/components/schemas/Curve'})
+    >>> json_schema(list[str] | None)
+    {'type': ['array', 'null'], 'items': {'type': 'string'}}
+    >>> json_schema(bodies.Curve)
+    {'$ref': '#/components/schemas/Curve'}
     """
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:

@@ -1,5 +1,4 @@
-"""The card of a study or a release: its privacy claims, in the terms in which such claims are
-compared.
+"""The card of a study or a release: its privacy claims, in the terms in which they are compared.
 
     dp_flavor · privacy_loss · model · accounting · implementation
 
@@ -105,10 +104,11 @@ class Card:
         from discreet.show.html import table
         from discreet.show.report import classes, page
 
+        sections = [(heading, [list(row) for row in rows]) for heading, rows in self.sections]
         parts = [
             f"<h2>{heading}</h2><div class='wide'>"
-            f"{table(['', ''], [list(row) for row in rows], texts=(0, 1), most=None, attributes=classes)}</div>"
-            for heading, rows in self.sections
+            f"{table(['', ''], cells, texts=(0, 1), most=None, attributes=classes)}</div>"
+            for heading, cells in sections
         ]
         return page(f"Privacy card of {self.content['study']}", "".join(parts))
 
@@ -343,9 +343,7 @@ def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
 
 
 def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
-    """The proved loss of a release, from the code that draws its noise; empty if everything is
-    public.
-    """
+    """The proved loss of a release, by the code that draws its noise; empty if all is public."""
     from discreet.verify.certificate import COVERS, certify
 
     if isinstance(plan, Plan) and not plan.cost:
@@ -363,9 +361,7 @@ def proved(plan: Plan | ReportPlan) -> dict[str, Any]:
 
 
 def _yaml(value: Any, depth: int = 0) -> Iterator[str]:
-    """Lines of YAML: blocks of names and items; scalars as in JSON, which YAML reads in the same
-    way.
-    """
+    """Lines of YAML: blocks of names and items; scalars as in JSON, which YAML reads the same."""
     indent = "  " * depth
     for name, item in (
         value.items() if isinstance(value, dict) else ((None, item) for item in value)

@@ -1,5 +1,4 @@
-"""Plans, answers, reports, releases, studies and ledgers in a notebook: small tables, for light and
-dark themes.
+"""Plans, answers, reports, releases, studies and ledgers in notebooks: tables, light and dark.
 
 Colours are the notebook's own (`inherit`, `currentColor`). Styles are inline, since notebooks drop
 style sheets. Every text is escaped: a key may be anything. A long table shows its first and last
@@ -41,7 +40,9 @@ _QUIET = "opacity:.8"
 def _inline(tag: str, text: bool) -> str:
     if tag == "table":
         return f'style="{_TABLE}"'
-    return f'style="{_CELL};{"text-align:left" if text else _NUMBER}{";font-weight:600" if tag == "th" else ""}"'
+    side = "text-align:left" if text else _NUMBER
+    weight = ";font-weight:600" if tag == "th" else ""
+    return f'style="{_CELL};{side}{weight}"'
 
 
 def of(value: object) -> str:
@@ -61,11 +62,9 @@ def table(
     most: int | None = MOST_ROWS,
     attributes: Callable[[str, bool], str] = _inline,
 ) -> str:
-    """A table; `texts` are the indexes of text columns; beyond `most` rows, only the first and last
-    are shown.
+    """A table; `texts` index its text columns; beyond `most` rows, only the first and last show.
 
-    `attributes` returns the attributes of a tag: of the table, or of a cell that is a text or a
-    number.
+    `attributes` returns those of a tag: of the table, or of a cell with a text or a number.
     """
     (head, *body), below = shortened(headings, rows, most)
 
@@ -78,7 +77,10 @@ def table(
 
     lines = "".join(row(cells, "td") for cells in body)
     start = f"<table {attributes('table', False)}>"
-    return f"{start}<thead>{row(head, 'th')}</thead><tbody>{lines}</tbody></table>{''.join(map(line, below))}"
+    return (
+        f"{start}<thead>{row(head, 'th')}</thead><tbody>{lines}</tbody></table>"
+        f"{''.join(map(line, below))}"
+    )
 
 
 def line(text: str, *, quiet: bool = True) -> str:

@@ -1,5 +1,4 @@
-"""A released answer as one HTML file to publish: description, figure, table, method, and the
-record.
+"""A released answer as one HTML file to publish: description, figure, table, method and record.
 
 The file needs no network and no script. It follows the reader's light or dark theme, and prints
 well. Everything in it was released: it is made from the answer alone, which is the content that the
@@ -38,7 +37,10 @@ def opened(above: Opening) -> str:
     """The text between a title and its table."""
     sql = f"<pre><code>{escape(printable(above.sql.strip()))}</code></pre>" if above.sql else ""
     source = f'<p class="source">{escape(above.source)}</p>' if above.source else ""
-    return f"{paragraphs(*filter(None, [above.caption]))}{source}{paragraphs(*filter(None, [above.words]))}{sql}"
+    return (
+        f"{paragraphs(*filter(None, [above.caption]))}{source}"
+        f"{paragraphs(*filter(None, [above.words]))}{sql}"
+    )
 
 
 def sections(how: Method) -> str:
@@ -78,13 +80,28 @@ def _style() -> str:
         "".join(f"--{name}:{pair[card]};" for name, pair in names.items()) for card in (0, 1)
     )
     return (
-        f":root{{color-scheme:light dark;{day}}}@media screen and (prefers-color-scheme:"
-        f" dark){{:root{{{night}}}}}body{{margin:0;background:var(--card);color:var(--text);font:16px/1.5"
-        " system-ui,sans-serif}main{max-width:46rem;margin:0 auto;padding:2rem"
-        " 1rem}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}.source{color:var(--quiet)}a{color:var(--link)}h3{font-size:1rem;margin-bottom:0}h2,h3{break-after:avoid}h3+p{margin-top:.25rem}code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}figure{margin:1rem"
-        " 0;overflow-x:auto;break-inside:avoid}figure"
-        " svg{max-width:100%;height:auto}.wide{overflow-x:auto}table{border-collapse:collapse}th,td{text-align:left;padding:.25rem"
-        " 1.2rem .25rem 0;border-bottom:1px solid"
-        f" var(--line);vertical-align:top}}.number{{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}}thead{{display:table-header-group}}tr{{break-inside:avoid}}summary{{cursor:pointer;margin-top:2rem}}{theme.repaint()}@media"
-        " print{main{max-width:none;padding:0}details{display:none}}"
+        f":root{{color-scheme:light dark;{day}}}"
+        f"@media screen and (prefers-color-scheme: dark){{:root{{{night}}}}}"
+        "body{margin:0;background:var(--card);color:var(--text);font:16px/1.5 system-ui,sans-serif}"
+        "main{max-width:46rem;margin:0 auto;padding:2rem 1rem}"
+        "h1{font-size:1.5rem}"
+        "h2{font-size:1.1rem;margin-top:2rem}"
+        ".source{color:var(--quiet)}"
+        "a{color:var(--link)}"
+        "h3{font-size:1rem;margin-bottom:0}"
+        "h2,h3{break-after:avoid}"
+        "h3+p{margin-top:.25rem}"
+        "code,pre{font-size:.85rem;color:var(--quiet);white-space:pre-wrap;overflow-wrap:anywhere}"
+        "figure{margin:1rem 0;overflow-x:auto;break-inside:avoid}"
+        "figure svg{max-width:100%;height:auto}"
+        ".wide{overflow-x:auto}"
+        "table{border-collapse:collapse}"
+        "th,td{text-align:left;padding:.25rem 1.2rem .25rem 0;"
+        "border-bottom:1px solid var(--line);vertical-align:top}"
+        ".number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
+        "thead{display:table-header-group}"
+        "tr{break-inside:avoid}"
+        "summary{cursor:pointer;margin-top:2rem}"
+        f"{theme.repaint()}"
+        "@media print{main{max-width:none;padding:0}details{display:none}}"
     )

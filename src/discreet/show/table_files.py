@@ -1,7 +1,6 @@
 """The table of an answer as a file for programs or spreadsheets: CSV, JSON or Parquet.
 
-CSV is rounded as numbers are shown (`formats.rounded`), since people open it. Parquet and JSON are
-unrounded.
+CSV is rounded as shown (`formats.rounded`), since people open it; Parquet and JSON are not.
 
 A spreadsheet takes a cell of CSV for a formula if it begins with =, +, -, @, one of them in full
 width, a tab or a line break, even in quotes. A key or column name that begins so gets an apostrophe
@@ -85,7 +84,7 @@ def _rounded(answer: Answer, decimals: Decimals) -> pyarrow.Table:
 
 
 def _safe(keys: pyarrow.Array) -> pyarrow.Array:
-    """Keys that no spreadsheet takes for formulas; the common case, where none could be, is fast."""
+    """Keys that no spreadsheet takes for formulas; fast in the common case, where none could be."""
     import pyarrow
     from pyarrow import compute
 

@@ -1,9 +1,8 @@
-"""What is added to the exact integers: a release must be what follows from these and from the noise
-that was drawn.
+"""What is added to exact integers: a release must follow from these and the noise that was drawn.
 
-    released = what follows from     step·(⌊total/step + ½⌋ + noise)          for every cell of every total
-    total    = the law's combination of integers from the slow reference      rows → n, Σa, Σa², …
-    noise    = what the sampler drew at the time, as it noted it itself       with the scale of the certificate
+    released = what follows from step·(⌊total/step + ½⌋ + noise), for every cell of every total
+    total    = the law's combination of integers from the slow reference: rows → n, Σa, Σa², …
+    noise    = what the sampler noted when it drew, with the scale of the certificate
 
 So noise that is halved, dropped, reused, exchanged between cells, or drawn with a scale that
 depends on the totals, is seen, and so is an integer that the rows do not have. A choice is made
@@ -60,14 +59,10 @@ Integers = list[Any]
 Floats = NDArray[np.float64]
 
 _ERROR = 1e-9
-"""How far a released float may lie beside its definition, as a share of the range: far less than
-any noise moves it.
-"""
+"""How far a released float may be off, as a share of the range: far less than any noise."""
 
 _CANCELLED = 1e-10
-"""The same for each time that a noisy number of rows is smaller than the totals from which it
-follows.
-"""
+"""The same each time that a noisy number of rows is less than the totals from which it follows."""
 
 _DOUBT = 1e-12
 """How unlikely draws must be under their law before a proof fails."""
@@ -129,20 +124,17 @@ class Drawn:
 
 
 class Law:
-    """Noise that was drawn at real totals, held against the law of its scale, apart by how many
-    were drawn at once.
+    """Noise drawn at real totals, held against the law of its scale, by how many are drawn at once.
 
     size    With t the scale, (|X| + 1)/t is never likelier to be small than an exponential
-            variable, nor (|X| − 1)/t to
-            be large. So a sum of n of them is below n·x < n, or above n·x > n, with a probability
-            of at most e^(−n(x − 1 − ln x)).
+            variable, nor (|X| − 1)/t to be large. So a sum of n of them is below n·x < n, or above
+            n·x > n, with a probability of at most e^(−n(x − 1 − ln x)).
     sign    P(X < 0) = 1/(1 + e^(1/t)); n signs differ from it by d with a probability of at most
             2e^(−2d²/n).
     bits    A bit of X of weight 2^k < t/16 is fair but for 2^k/t: noise that leaves it out tells
             that of a total.
     pairs   |X| is that of a draw near it with a probability of at most 1/t, and m of n such pairs
-            are equal with one of
-            at most e^(−m(ln(m/μ) − 1) − μ), μ = n/t.
+            are equal with one of at most e^(−m(ln(m/μ) − 1) − μ), μ = n/t.
     again   Of a scale beyond 2⁴⁰ no number comes twice, not even in other releases.
     """
 
@@ -155,9 +147,7 @@ class Law:
         self._wide: dict[Fraction, set[int]] = {}
 
     def add(self, notes: Sequence[Noted], what: str) -> None:
-        """Take the noise of a release; the same eight numbers are never drawn twice, nor one of a
-        wide scale.
-        """
+        """Take a release's noise: no eight numbers are drawn twice, nor one of a wide scale."""
         for note in notes:
             if note.law != "laplace" or not note.count:
                 continue
@@ -184,9 +174,7 @@ class Law:
             pairs[1] += len(first) / scale
 
     def _count(self, place: int, bit: int, heads: Any, chance: float, bias: float) -> None:
-        """Count heads of a chance, or of about that: of a bit, or of signs, which have the number
-        −1.
-        """
+        """Count heads of a chance, or about that: of a bit, or of signs, which have number −1."""
         found = self._fair.setdefault((place, bit), [0.0, 0.0, 0.0])
         for index, more in enumerate(
             (len(heads), float(heads.sum()) - len(heads) * chance, len(heads) * bias)
@@ -279,7 +267,7 @@ class Expected:
         refuse(same, f"{what} is not the exact number plus the noise that was drawn for it")
 
 
-# -- integers ----------------------------------------------------------------------------------------------------------
+# -- integers --------------------------------------------------------------------------------------
 
 
 def log2(number: Fraction) -> int:
@@ -294,9 +282,7 @@ def log2(number: Fraction) -> int:
 
 @cache
 def grid_within(lower: Fraction, upper: Fraction, bits: int, whole: bool) -> ValueGrid:
-    """The grid of a column: about 2^bits steps between the bounds, or step 1 for whole numbers if
-    that is as fine.
-    """
+    """A column's grid: about 2^bits steps, or step 1 for whole numbers if that is as fine."""
     exponent = max(log2(upper - lower) - bits, log2(max(abs(lower), abs(upper))) - 50, -1022)
     exact = whole and exponent <= 0 and lower.denominator == upper.denominator == 1
     step = Fraction(1) if exact else Fraction(2) ** exponent
@@ -309,7 +295,7 @@ def grid_within(lower: Fraction, upper: Fraction, bits: int, whole: bool) -> Val
 
 
 def on_grid(of: Expression, grid: ValueGrid, missing: Fraction | None) -> OnGrid:
-    """An expression on its grid: a truth is 1 or 0, and a missing value is as declared, or dropped."""
+    """An expression on its grid: a truth is 1 or 0; a missing value is as declared, or dropped."""
     point = (
         None
         if missing is None
@@ -320,9 +306,7 @@ def on_grid(of: Expression, grid: ValueGrid, missing: Fraction | None) -> OnGrid
 
 
 def moment_grid(of: Moment, squares: bool) -> ValueGrid:
-    """The grid of a column whose sums are released: 30 bits, 22 for squares, fewer for a declared
-    precision.
-    """
+    """The grid of a summed column: 30 bits, 22 for squares, fewer for a declared precision."""
     bits = 22 if squares else 30
     if of.precision is not None:
         bits = min(bits, max(1, math.ceil((of.upper - of.lower) / of.precision).bit_length()))
@@ -428,9 +412,7 @@ Asked = Count | CountUnits | Column | Joint | Quantiles | Extreme
 
 
 def asked_in(plan: Plan) -> list[tuple[tuple[str, ...], Asked]]:
-    """For each share of a plan, the names of its numbers, and what the question asks of the rows
-    for them.
-    """
+    """For each share of a plan, the names of its numbers, and what they ask of the rows."""
     aggregates: dict[str, Aggregate] = {}
     for name, aggregate in plan.query.aggregates:
         many = len(aggregate.shares) if isinstance(aggregate, Quantiles) else 1
@@ -491,7 +473,7 @@ def request_of(plan: Plan) -> Request:
     )
 
 
-# -- totals ------------------------------------------------------------------------------------------------------------
+# -- totals ----------------------------------------------------------------------------------------
 
 
 def totals_of(  # noqa: PLR0911
@@ -535,7 +517,7 @@ def with_noise(columns: Sequence[Sequence[int]], part: Part, drawn: Drawn) -> li
     return found
 
 
-# -- estimates ---------------------------------------------------------------------------------------------------------
+# -- estimates -------------------------------------------------------------------------------------
 
 
 def spread_of(law: str, width: int, totals: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
@@ -582,8 +564,8 @@ def statistic_of(
         )
     with np.errstate(all="ignore"):
         share = np.where(size > 0, np.clip(values @ sums / size, 0, 1), 0.5)
-        # where a number of rows is 0 up to rounding, it is above 0 in one computation and not in
-        # the other
+        # where a number of rows is 0 up to rounding, it is above 0 in one computation
+        # and not in the other
         loose = _ERROR + _CANCELLED * (1 + largest) / np.maximum(np.abs(size), 1e-300)
         if row.base == "mean":
             found, unit = (grid.lower + share * width) * step, (width + abs(grid.lower)) * step
@@ -654,7 +636,7 @@ def sums_released(
     return {name: statistic_of(statistic, grid, *found) for name, statistic in names.items()}
 
 
-# -- several columns ---------------------------------------------------------------------------------------------------
+# -- several columns -------------------------------------------------------------------------------
 
 
 def joint_totals(asked: Joint, law: str, measured: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -825,9 +807,7 @@ def _margin(shape: tuple[int, ...], attributes: tuple[int, ...]) -> Floats:
 
 
 def _centred_released(asked: Joint, totals: list[list[int]]) -> dict[str, Expected]:
-    """The same where each column has its own centred totals, and the last total is the number of
-    rows of all.
-    """
+    """The same with centred totals for each column; the last total is the number of all rows."""
     found: dict[str, Expected] = {}
     for name, _ in asked.counts:
         found[name] = Expected([float(total) for total in totals[-1]], 0.5)
@@ -844,7 +824,7 @@ def _centred_released(asked: Joint, totals: list[list[int]]) -> dict[str, Expect
     return found
 
 
-# -- choices -----------------------------------------------------------------------------------------------------------
+# -- choices ---------------------------------------------------------------------------------------
 
 
 def chosen_cells(
@@ -855,9 +835,7 @@ def chosen_cells(
     *,
     beyond: bool = False,
 ) -> list[int]:
-    """For each group the cell that was chosen near a rank, after its costs and the choice itself
-    were made again.
-    """
+    """For each group the cell chosen near a rank, after its costs and the choice are redone."""
     notes = drawn.choices(part.cells, part.statistic)
     terms = (part.facts["share"], offset, part.facts["over"], part.facts["under"], beyond, None)
     draw = Draw("choice", terms, tuple(notes))
@@ -882,7 +860,7 @@ def _even(points: NDArray[np.int64]) -> bool:
 
 
 def _require_choice(note: Noted, what: str) -> None:
-    """Refuse chosen cells that are not those of the random words: the earliest run, and its cell."""
+    """Refuse chosen cells other than those of the random words: the earliest run, and its cell."""
     runs, words = note.runs, note.words
     if words is None:
         raise InvalidParameter(f"a choice of {what} must come from random words")
@@ -988,7 +966,7 @@ def extreme_released(
     return Expected([float(end) for end in ends])
 
 
-# -- a plan ------------------------------------------------------------------------------------------------------------
+# -- a plan ----------------------------------------------------------------------------------------
 
 
 def expected_of(
@@ -999,9 +977,7 @@ def expected_of(
     *,
     in_file: bool = False,
 ) -> dict[str, Expected]:
-    """Every number that a plan releases, by name, from exact integers and from the draws of its
-    release.
-    """
+    """Every number that a plan releases, by name, from exact integers and the release's draws."""
     asked = asked_in(plan)
     sizes = [len(measures_of(one, plan.cells)) for _, one in asked]
     ends = [*accumulate(sizes, initial=0)]
@@ -1076,7 +1052,7 @@ def _ranked(
     return found
 
 
-# -- a report ----------------------------------------------------------------------------------------------------------
+# -- a report --------------------------------------------------------------------------------------
 
 
 def _coarser(table: NDArray[Any], placed: Sequence[tuple[Axis, int]]) -> NDArray[Any]:

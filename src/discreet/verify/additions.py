@@ -1,13 +1,10 @@
-"""Releases of random data on all paths, each held against the exact integers plus the noise that
-was drawn for them.
+"""Releases of random data on all paths, held against the exact integers plus the noise drawn.
 
-    questions     statistics by relation, unit, condition and groups, on tables with missing and odd
-                  values
+    questions     statistics by relation, unit, condition and groups, with missing and odd values
     sizes         1, 64, 65, 3,143 and 70,000 groups; totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above
     sources       Arrow, pandas, polars, CSV, Parquet, DuckDB
     targets       tables, Parquet files, the record of a ledger, and the same again from it, free
-    arrays        statistics of columns in memory, of every container and width; the textbook's
-                  mechanisms
+    arrays        columns in memory, of every container and width; the textbook's mechanisms
     numbers       Algorithm 1 on numbers, lists, arrays and files
     tables        reports, profiles and discoveries
 
@@ -111,9 +108,7 @@ class Proof:
     def plan(
         self, plan: Plan, rows: Sequence[Row], *, to: Path | None = None, integers: Any = None
     ) -> None:
-        """Release a plan, to a table or to a file, and hold it against these rows, or against
-        integers given.
-        """
+        """Release a plan to a table or file, and hold it against these rows, or given integers."""
         what, study = plan.query.sql or plan.canonical, plan.study
         parts = parts_by_share(plan)
         for share, own in zip(plan.shares, parts, strict=True):
@@ -164,16 +159,14 @@ class Proof:
 
 
 def _even_ends(numbers: tuple[Any, ...], what: str) -> None:
-    """Refuse ends of counts that are not as far from every count: what differs would tell more than
-    the count.
-    """
+    """Refuse ends of counts at unequal distances: what differs would tell more than the count."""
     values, low, high = numbers
     reaches = {int(end) - int(value) for value, end in zip(values, high, strict=True)}
     reaches |= {int(value) - int(end) for value, end in zip(values, low, strict=True)}
     refuse(len(reaches) <= 1, f"{what} has ends that are not as far from every count")
 
 
-# -- data --------------------------------------------------------------------------------------------------------------
+# -- data ------------------------------------------------------------------------------------------
 
 TYPES: dict[str, pa.DataType] = {
     "who": pa.string(),
@@ -239,7 +232,7 @@ def study_of(source: Any, *, codes: int = 7, **terms: Any) -> Iterator[Study]:
         yield study
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+# -- questions -------------------------------------------------------------------------------------
 
 SINGLE = (
     *(
@@ -318,7 +311,7 @@ def ask(proof: Proof, study: Study, rows: Sequence[Row], text: str, **more: Any)
     proof.plan(plan, rows, **more)
 
 
-# -- sizes -------------------------------------------------------------------------------------------------------------
+# -- sizes -----------------------------------------------------------------------------------------
 
 
 def sizes(proof: Proof, most: int, rows: int) -> None:
@@ -471,13 +464,11 @@ def _crowd(measure: Any, rows: list[tuple[int, dict[Any, int | None]]]) -> Any:
     return total
 
 
-# -- sources and targets -----------------------------------------------------------------------------------------------
+# -- sources and targets ---------------------------------------------------------------------------
 
 
 def sources(proof: Proof) -> None:
-    """The same rows from frames and files; the size of a text file is private, as a line may be
-    unreadable.
-    """
+    """Rows from frames and files; a text file's size is private, as a line may be unreadable."""
     from pyarrow import csv, parquet
 
     dice = proof.dice
@@ -548,7 +539,7 @@ def targets(proof: Proof, most: int) -> None:
                     )
 
 
-# -- reports, profiles, discoveries ------------------------------------------------------------------------------------
+# -- reports, profiles, discoveries ----------------------------------------------------------------
 
 _REPORT = {
     "places": "SELECT place, count(*), avg(age), avg(pay) FROM data GROUP BY place",

@@ -1,6 +1,4 @@
-"""The same for numbers that are not in a study: columns in memory, Algorithm 1, randomized
-response, and files.
-"""
+"""The same outside studies: columns in memory, Algorithm 1, randomized response, and files."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ _LEVEL = Fraction(19, 20)
 _VALUE = Column("value", "number")
 
 
-# -- columns -----------------------------------------------------------------------------------------------------------
+# -- columns ---------------------------------------------------------------------------------------
 
 
 def _masked(values: Values) -> Any:
@@ -105,9 +103,7 @@ def _chunks(values: Values) -> Any:
 
 
 def containers() -> Iterator[tuple[str, Callable[[Values], Any], dict[str, Any]]]:
-    """Kinds of columns: what makes one of integers that fit, or that may be missing, and how a
-    certificate says it.
-    """
+    """Kinds of columns: how integers, some missing, make one, and how a certificate says it."""
     for width in ("int8", "int16", "int32", "int64", "uint8", "uint64"):
         yield f"numpy {width}", partial(_array, width=width), {"whole": True}
     yield "numpy bool", partial(_array, width="bool"), {"whole": True}
@@ -417,7 +413,7 @@ def _ranks(
     return [Expected(sorted(one.values[0] for one in several))]
 
 
-# -- histograms, trees, octaves ----------------------------------------------------------------------------------------
+# -- histograms, trees, octaves --------------------------------------------------------------------
 
 
 def histograms(proof: Proof, rounds: int) -> None:
@@ -514,7 +510,7 @@ def _octaves(proof: Proof, neighbors: Neighbors, ledger: Ledger | None) -> None:
 
 
 def _tree(proof: Proof, neighbors: Neighbors, cells: int, ledger: Ledger | None) -> None:
-    """Cumulative counts from a tree: every node has noise, and the rest is their least squares fit."""
+    """Cumulative counts from a tree: all nodes have noise; the rest is their least squares fit."""
     dice, epsilon = proof.dice, proof.dice.epsilon()
     values = [dice.between(-30, 300) for _ in range(300)]
     asked: dict[str, Any] = {
@@ -583,7 +579,7 @@ def _isotonic(values: Any) -> Any:
     return np.concatenate([np.full(size, total / size) for total, size in blocks])
 
 
-# -- Algorithm 1 -------------------------------------------------------------------------------------------------------
+# -- Algorithm 1 -----------------------------------------------------------------------------------
 
 
 def grid_of_floats(
@@ -607,9 +603,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 def algorithm(proof: Proof, most: int) -> None:
-    """Algorithm 1 on numbers, lists and arrays of all widths, without a ledger, with one, and again
-    from it.
-    """
+    """Algorithm 1 on numbers, lists, arrays of all widths: with no ledger, with one, from it."""
     dice = proof.dice
     with (
         tempfile.TemporaryDirectory(prefix="discreet-verify-") as folder,
@@ -802,7 +796,7 @@ def responses(proof: Proof) -> None:
         proof.numbers += size
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def files(proof: Proof, rows: int) -> None:
@@ -912,15 +906,13 @@ def _columns_of(target: Path, names: Sequence[str]) -> list[Values]:
     return [[int(line) for line in target.read_text("ascii").split()]]
 
 
-# -- all of it ---------------------------------------------------------------------------------------------------------
+# -- all of it -------------------------------------------------------------------------------------
 
 
 def topics(
     *, rounds: int, most: int, rows: int, groups: Sequence[int]
 ) -> list[tuple[str, Callable[[Proof], None]]]:
-    """All that is proved, with its title: so many rounds of questions, answers of up to so many
-    cells, and so on.
-    """
+    """All that is proved, by title: so many rounds, answers of up to so many cells, and so on."""
     return [
         ("questions by relation, unit, condition and groups", partial(questions, rounds=rounds)),
         ("columns in memory, of every container", partial(columns, rounds=rounds)),

@@ -1,12 +1,13 @@
-"""The same where questions of one kind seldom lead: what depends on a length, a limit, a term or a
-source.
+"""The same where questions of one kind seldom lead: a length, a limit, a term or a source.
 
-numbers of groups     1 to 7 in several studies at one scale, and some more: short draws are drawn apart from long ones
-terms                 confidences, weights, intervals together, bins, truths as keys, units of many rows
-accounts              an analyst's share is spent from the total too, and what is above a total is refused
-sources               a relation, whose rows are chosen: their number is private, and nothing may read it
-shapes                Algorithm 1 on arrays of several dimensions and orders, into an array of the caller
-lengths               columns and files of more than one block, with values that are missing or out of bounds
+groups     1 to 7 in several studies at one scale, and some more: short draws are drawn apart
+           from long ones
+terms      confidences, weights, intervals together, bins, truths as keys, units of many rows
+accounts   an analyst's share is spent from the total too, and what is above a total is refused
+sources    a relation, whose rows are chosen: their number is private, and nothing may read it
+shapes     Algorithm 1 on arrays of several dimensions and orders, into an array of the caller
+lengths    columns and files of more than one block, with values that are missing or out of
+           bounds
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ _TINY = Fraction(1, 10**7)
 
 
 def numbers_of_groups(proof: Proof) -> None:
-    """Answers of few groups, each of them in several studies, and of random numbers of groups up to
-    63.
-    """
+    """Answers of few groups, each in several studies, and of random numbers of groups up to 63."""
     dice = proof.dice
     for codes in range(1, 8):
         rows = people(dice, 30, codes)
@@ -150,7 +149,7 @@ def _too_dear(study: Study, epsilon: Any, analyst: str | None) -> None:
 
 
 def chosen_sources(proof: Proof) -> None:
-    """A relation with a filter: the number of its rows is private, and has noise in every answer."""
+    """A filtered relation: the number of its rows is private, and has noise in every answer."""
     import duckdb
 
     dice = proof.dice
@@ -191,9 +190,7 @@ def _needs_a_size(study: Study) -> None:
 
 
 def shapes(proof: Proof) -> None:
-    """Algorithm 1 on arrays of two and three dimensions, of none, in other orders, and into an
-    array of the caller.
-    """
+    """Algorithm 1 on arrays of 0, 2 and 3 dimensions, in other orders, and into a given array."""
     dice = proof.dice
     for make in (
         lambda: np.arange(40 * 50).reshape(40, 50),

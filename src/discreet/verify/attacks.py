@@ -1,9 +1,7 @@
 """The attacks that noise must withstand, each tried on a naive mechanism and then on discreet.
 
-    record, mean_record    knows everybody but one person, gets a count or a mean of all, and
-                           subtracts
-    value_record           the same with a sum under add-remove, where a value moves it by more than
-                           Δ
+    record, mean_record    knows all but one person, gets a count or a mean of all, and subtracts
+    value_record           the same with a sum under add-remove: a value moves it by more than Δ
     difference             asks for everybody, then for everybody but one person, and subtracts
     repeats                asks the same question many times, and averages, against a real ledger
     reconstruction         solves many counts of random groups for all records
@@ -13,10 +11,8 @@ The naive mechanism is what a careful programmer writes before reading the paper
 does not break it would prove nothing by failing against discreet. Both take their bits from
 `draw.entropy`.
 
-    allowed = e^ε/(1+e^ε)     the largest probability of guessing a fair bit right from an ε-private
-                              release
-    allowed = e^2ε/(1+e^2ε)   under add-remove, if the bit is a fact about a value and not whether a
-                              person is there
+    allowed = e^ε/(1+e^ε)     the largest probability of guessing a fair bit right from a release
+    allowed = e^2ε/(1+e^2ε)   under add-remove, if the bit is about a value, not about presence
 
 No outcome is more than e^ε times as likely on one neighbour as on the other, so after any outcome
 the odds of a fair bit are at most e^ε to 1. Under change-one, two values of one person make
@@ -78,12 +74,12 @@ _KNOWN_AGES = range(20, 60)
 _PEOPLE, _QUESTIONS = 100, 800
 # beyond these, naive code is broken only in far more trials
 _EPSILONS = Fraction(1, 100), Fraction(3)
-# −ln of the chance that guesses at the allowed rate are all right: below 10⁻¹³, far below an
-# alarm's
+# −ln of the chance that guesses at the allowed rate are all right: below 10⁻¹³,
+# far below an alarm's
 _SURE = 30
 _MOST_ASKS = 50  # the most questions to a study; the budget ends the attack long before
-# how far around the likeliest U to search: rounding in exp, log and the sum moves it by fewer
-# places
+# how far around the likeliest U to search: rounding in exp, log and the sum moves it
+# by fewer places
 _NEARBY = 6
 _COLUMNS = "{:<18} {:>5} {:>7} {:>9} {:>9} {:>9} {:>12}  {}"
 _WHY = (
@@ -142,9 +138,7 @@ class Attack:
 
 
 def every(epsilon: Any = 1) -> Iterator[Attack]:
-    """All attacks at this ε, one after another, each with trials enough to tell naive code from
-    chance.
-    """
+    """All attacks at this ε, in turn, each with enough trials to tell naive code from chance."""
     exact = _attackable(epsilon)
     enough = math.ceil(_SURE / -math.log(best_guess(exact)))
     for attack in (record, mean_record, value_record, difference):
@@ -167,9 +161,7 @@ def bounds(epsilon: Any) -> dict[str, float]:
 
 
 def run(show: Callable[[str], None], *, epsilon: Any = 1, as_json: bool = False) -> bool:
-    """Show all attacks as a table or as JSON; True if each breaks the naive mechanism and discreet
-    withstands it.
-    """
+    """Show all attacks (table or JSON); True if each breaks the naive mechanism, not discreet."""
     tell: Callable[[str], None] = (lambda _: None) if as_json else show
     exact, heading = _attackable(epsilon), ("trials", "naive", "discreet", "theory", "alarm above")
     tell(_COLUMNS.format("attack", "ε", *heading, "verdict"))
@@ -246,8 +238,7 @@ def mean_record(
 def value_record(
     *, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism
 ) -> Attack:
-    """A person's value, −1 or 1, guessed from a sum under add-remove, where Δ = 1 and the two
-    values are 2 apart.
+    """A person's value, −1 or 1, guessed from a sum under add-remove: Δ = 1, the two are 2 apart.
 
     The rate lies between e^ε/(1+e^ε), the limit for presence, and e^2ε/(1+e^2ε), the limit for a
     value: with Laplace noise it is 1 − e^−ε/2.
@@ -263,7 +254,7 @@ def value_record(
 def difference(
     *, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism
 ) -> Attack:
-    """A person's bit, guessed from two counts, one with and one without the person; each costs ε/2."""
+    """A person's bit, guessed from two counts, with and without the person; each costs ε/2."""
     method = "asks for everyone, then for everyone but one person, and subtracts"
     rate = _guess_rate(lambda tell, secret: tell(_OTHERS + secret) > tell(_OTHERS), questions=2)
     return _try_attack("differencing", method, rate, epsilon, trials, mechanism)
@@ -272,8 +263,7 @@ def difference(
 def least_bits(
     *, epsilon: Any = 1, trials: int = 3_000, mechanism: Mechanism = laplace_mechanism
 ) -> Attack:
-    """How often the true value is known for certain, because the other value cannot give exactly
-    this float [Mir12].
+    """How often a true value is certain, since the other cannot give exactly this float [Mir12].
 
     x + s·b·ln U has holes. For an output y and a guess h, try the few U = k·2⁻⁵³ near e^(−|y−h|/b):
     if none gives y exactly, h is impossible. This reveals the true value in about 60 % of naive
@@ -290,8 +280,7 @@ def least_bits(
 def precision(
     *, epsilon: Any = 1, trials: int = 20_000, mechanism: Mechanism = laplace_mechanism
 ) -> Attack:
-    """How often a true 0 is known for certain, because the output is finer than any output of a
-    true 1 [HDHSH22].
+    """How often a true 0 is certain, since the output is finer than any of a true 1 [HDHSH22].
 
     The sum of two floats has the precision of the larger. If x = 1, every output is a multiple of
     2⁻⁵³; if x = 0, some are not. At ε = 1, a quarter of the naive releases of a true 0 are
@@ -307,25 +296,20 @@ def precision(
 
 
 def within_budget(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
-    """All counts for ε: a person may be in each of them, so together they move by at most their
-    number.
-    """
+    """All counts for ε: a person may be in each, so together they move by at most their number."""
     noisy: NDArray[Any] = laplace_mechanism(counts, sensitivity=counts.size, epsilon=epsilon)
     return noisy
 
 
 def without_account(counts: NDArray[np.int64], epsilon: Fraction) -> NDArray[Any]:
-    """The naive mechanism: noise of scale 1 on each count, or 1/ε if that is less, whatever their
-    number.
-    """
+    """The naive mechanism: noise of scale 1, or 1/ε if less, on each count, however many."""
     return counts + many_floats(1 / max(1.0, float(epsilon)), counts.size)
 
 
 def reconstruction(
     *, epsilon: Any = 1, rounds: int = 10, answers: Answerer = within_budget
 ) -> Attack:
-    """The bits of all people, reconstructed from many counts of random halves by least squares
-    [DN03].
+    """The bits of all people, from many counts of random halves by least squares [DN03].
 
     With noise of a few people on each count, and no account of what so many answers cost together,
     nearly all bits are recovered. discreet gives m answers at a total cost of ε, each with scale
@@ -340,9 +324,7 @@ def reconstruction(
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of a study to an attacker, one for every question that looked new, and the
-    study's faults.
-    """
+    """A study's answers to an attacker, one per question that looked new, and its faults."""
 
     answers: list[float] = field(default_factory=list)
     faults: set[str] = field(default_factory=set)
@@ -355,8 +337,7 @@ def repeats(
     trials: int = 60,
     ask: Callable[[bool, Fraction, Fraction], Answers] | None = None,
 ) -> Attack:
-    """A person's bit, guessed from the mean of everything that a study answers until its ε is
-    spent.
+    """A person's bit, guessed from the mean of all that a study answers until its ε is spent.
 
     The error of the mean of m noisy answers is 1/√m of a single error, so an attacker without a
     limit learns the truth. The naive mechanism sets no limit. discreet is asked through a real
@@ -387,9 +368,7 @@ def repeats(
 
 
 def answers_of_study(secret: bool, total: Fraction, cost: Fraction) -> Answers:
-    """Everything that a real study answers about one person, asked in all ways that look new, twice
-    in each.
-    """
+    """All that a real study answers about a person, asked in all ways that look new, twice each."""
     import pyarrow
 
     from discreet.ask.policy import Policy
@@ -430,9 +409,7 @@ def answers_of_study(secret: bool, total: Fraction, cost: Fraction) -> Answers:
 def success_by_epsilon(
     epsilons: Sequence[Any] = ("0.01", "0.1", "0.2", "0.5", 1, 2, 3, 5, 8), *, trials: int = 20_000
 ) -> list[tuple[float, float]]:
-    """For each ε, how often the attacker learns a record from a count; without noise the rate is 1
-    at every ε.
-    """
+    """For each ε, how often a count tells a record to the attacker; without noise, always."""
     exacts = map(exact_epsilon, epsilons)
     return [(float(epsilon), _COUNT_RATE(laplace_mechanism, epsilon, trials)) for epsilon in exacts]
 
@@ -464,9 +441,7 @@ def _try_attack(
 def _guess_rate(
     guess: Callable[[Callable[[Any], Any], bool], bool], *, move: Any = 1, questions: int = 1
 ) -> Rate:
-    """How often a guess from a mechanism's output is the person's bit; the bit changes an answer by
-    `move`.
-    """
+    """How often a guess from an output is the person's bit, which changes an answer by `move`."""
 
     def rate(mechanism: Mechanism, epsilon: Fraction, trials: int) -> float:
         tell = partial(mechanism, sensitivity=move, epsilon=epsilon / questions)

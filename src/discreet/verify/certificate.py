@@ -1,8 +1,8 @@
 """Certificates: an exact upper bound on the privacy loss of a release, which anyone can recompute.
 
-    certificate = certify(plan)                                          a plan of a study or of a report: it is free
-    certificate = certify("mean", bounds=(0, 120), epsilon="0.1")        a statistic of an array, by its parameters
-    certificate = certify(release, bounds=(0, 120), n=1000)              a release that was made
+    certificate = certify(plan)                                      a plan, of a report too: free
+    certificate = certify("mean", bounds=(0, 120), epsilon="0.1")    a statistic of an array
+    certificate = certify(release, bounds=(0, 120), n=1000)          a release that was made
     certificate.save("mean.certificate.json"); check("mean.certificate.json")
 
 The bound is Σ over all parts of `Part.loss`, in fractions. It follows from what one unit can change
@@ -80,9 +80,7 @@ class Certificate:
 
     @property
     def log_ratio(self) -> str:
-        """The log-ratio of probabilities at the largest moves, from the closed form, as an Arb
-        ball.
-        """
+        """The log-ratio of probabilities at the largest moves, in closed form: an Arb ball."""
         with ctx.workprec(_BITS):
             return str(
                 sum((part.log_ratio for part in self.parts[1:]), self.parts[0].log_ratio).str(30)
@@ -113,9 +111,12 @@ class Certificate:
         write(path, self.to_json() + "\n", force=force)
 
     def __repr__(self) -> str:
+        def scales(part: Part) -> str:
+            pairs = zip(part.scales, part.steps, strict=True)
+            return ", ".join(shown(scale * step) for scale, step in pairs) or "–"
+
         lines = [
-            f"  {part.statistic}: Δ {shown(part.sensitivity)} ({part.law}), scale"
-            f" {', '.join(shown(s * c) for s, c in zip(part.scales, part.steps, strict=True)) or '–'},"
+            f"  {part.statistic}: Δ {shown(part.sensitivity)} ({part.law}), scale {scales(part)},"
             f" loss {shown(part.loss)} of {shown(part.epsilon)}"
             for part in self.parts
         ]
@@ -131,8 +132,9 @@ class Certificate:
 def certify(
     subject: Plan | ReportPlan | ProfilePlan | Release | str, **parameters: Any
 ) -> Certificate:
-    """Prove an upper bound on the privacy loss of a plan, a release or a statistic. No data is
-    read, nothing is spent.
+    """Prove an upper bound on the privacy loss of a plan, a release or a statistic.
+
+    No data is read, and nothing is spent.
 
     Parameters
     ----------
@@ -192,8 +194,7 @@ def certify(
 
 
 def check(path: str | PathLike[str]) -> Certificate:
-    """Read a certificate and recompute all of it; `InvalidParameter` if it is not what its inputs
-    prove.
+    """Read a certificate and recompute it; `InvalidParameter` if its inputs do not prove it.
 
     Parameters
     ----------

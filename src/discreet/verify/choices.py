@@ -1,10 +1,9 @@
-"""A check with rows that choices obey their law: small tables are released, and the sampler's
-arguments are compared.
+"""A check of the law of choices: small tables are released, and the sampler's arguments compared.
 
 With N records in a group, c₍ before a cell and c₎ up to its end, and the rank r = share·N + offset,
-the law says
+the law says, in every group, up to a constant,
 
-    unit·exponent(cell) = max(over·(c₍ − r), under·(r − c₎), 0) + handicap(cell)      in every group, up to a constant
+    unit·exponent(cell) = max(over·(c₍ − r), under·(r − c₎), 0) + handicap(cell)
 
 The handicap is 0 without points, and the same for all tables with points: it must not depend on
 rows. For any two tables that differ by one unit, the moves of the costs of two cells may differ by
@@ -43,16 +42,15 @@ _CROWD = 2**22
 def require_costs(
     release: Callable[[Exact[Any]], Any], width: int, draws: Sequence[Draw], parts: Sequence[Part]
 ) -> None:
-    """Refuse a release of counts of so many cells whose choices are not those of the parts, or do
-    not obey their law.
+    """Refuse a release of counts if its choices are not those of the parts, or break their law.
 
     `draws` has the recorded choices on zeros, one for each part.
     """
     about = parts[0]
     groups = sorted({0, 1, about.cells // 2, about.cells - 1} & set(range(about.cells)))
     places = sorted({(width - 1) * quarters // 4 for quarters in range(5)})
-    # so many that ranks in the middle lie among the records, and those of brackets and extremes,
-    # too
+    # so many that ranks in the middle lie among the records, and those of brackets
+    # and extremes, too
     many = math.ceil(max(abs(draw.terms[1]) for draw in draws)) + 1
     spread, crowd = (
         [
@@ -89,9 +87,7 @@ def require_costs(
 
 
 def _shown(released: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a release and the ends of their intervals, as lists; a bracket holds at any
-    low confidence.
-    """
+    """A release's numbers and interval ends, as lists; a bracket holds at any low confidence."""
     low = Fraction(1, 100)
     columns = {
         name: (some.values, *some.ends(low)) if isinstance(some, Estimate) else some
@@ -103,9 +99,7 @@ def _shown(released: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_law(choices: Run, groups: list[int], part: Part) -> None:
-    """Refuse a choice among cells with other costs than the law's, or whose costs move further than
-    the part allows.
-    """
+    """Refuse a choice whose costs are not the law's, or move further than the part allows."""
     tables = range(len(choices))
     pairs = list(combinations(tables, 2)) if part.replaced else [(0, table) for table in tables[1:]]
     moved = dict.fromkeys(pairs, Fraction())

@@ -1,15 +1,15 @@
-"""What one unit can change, stated independently of the release code, and the privacy loss under
-the noise drawn.
+"""What one unit can change, stated independently of the release code, and the privacy loss.
 
 A part of a release is integers with independent discrete Laplace noise, or choices, or coins.
 Adding DLap(tᵢ) to integers that move by kᵢ costs Σ kᵢ/tᵢ, as P(k)/P(k + m) ≤ e^(m/t), with equality
 at k ≥ 0. A row can add to them:
 
-    rows, units   1                                   sum        x in [L, H], or nothing if the row does not count
-    lone          a in [0, R], always                 pair       (a, R−a)
-    joint         (a, a(R−a)), always                 bernstein  ((R−a)², 2a(R−a), a²)
-    centred       (2a−R, 1)                           squares    (2a−R, 8a(R−a)−R², 1)
-    tree          1 in each of H levels               answer     Δ in total, as its caller declares
+    rows, units   1                               lone       a in [0, R], always
+    joint         (a, a(R−a)), always             pair       (a, R−a)
+    centred       (2a−R, 1)                       bernstein  ((R−a)², 2a(R−a), a²)
+    tree          1 in each of H levels           squares    (2a−R, 8a(R−a)−R², 1)
+    sum           x in [L, H], or nothing if the row does not count
+    answer        Δ in total, as its caller declares
     families      one unit, spread over the cells of each
     columns       (2a−R) or (2a−R, 8a(R−a)−R²) of each column, and 1
 
@@ -55,9 +55,7 @@ NOISE = (
     "answer",
 )
 JOINT = ("families", "columns")
-"""Laws of several attributes, with facts by attribute: the units of cells 0.0, 0.1, …, or 0.width
-and 0.squares.
-"""
+"""Laws of several attributes; facts: units of cells 0.0, 0.1, …, or 0.width and 0.squares."""
 OTHER = ("choice", "coin", "public")
 
 _COORDINATES = {"pair": 2, "joint": 2, "bernstein": 3, "centred": 2, "squares": 3}
@@ -162,9 +160,7 @@ class Part:
 
     @property
     def sensitivity(self) -> Fraction:
-        """Δ: how far one unit moves the integers in total, in units of the grid; for a choice, in
-        ranks.
-        """
+        """Δ: how far one unit moves the integers in all, in grid units; for a choice, in ranks."""
         if self.law == "choice":
             return Fraction(self.rows * (2 if self.replaced and self.cells > 1 else 1))
         return Fraction(0) if self.law in OTHER else self._most([Fraction(1)] * len(self.scales))[0]
@@ -182,7 +178,7 @@ class Part:
 
     @property
     def log_ratio(self) -> arb:
-        """ln P(0)/P(m) from the closed form, at the largest moves m: a ball that the loss bounds."""
+        """ln P(0)/P(m) in closed form, at the largest moves m: a ball that the loss bounds."""
         if self.law == "coin":
             heads = 1 / (1 + (-ball(self.facts["exponent"])).exp())
             return (heads / (1 - heads)).log()

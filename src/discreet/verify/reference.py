@@ -1,9 +1,7 @@
-"""The slow twin of every engine: expressions and requests in plain Python, row by row, as they are
-defined.
+"""The slow twin of every engine: expressions and requests in plain Python, row by row.
 
     evaluate    the value of an expression of the row language in a row, or None if it is missing
-    fetch       the integers that a request asks for: condition, groups, limits of units, grid, sums
-                and cells
+    fetch       the integers that a request asks for: condition, groups, units, grid, sums, cells
     discover    the number of units that have each key
     by_rows     the number of units by their number of rows
 
@@ -173,9 +171,7 @@ BLANK |= set("\u202f\u205f\u3000\ufeff")
 
 
 def folded(letter: str) -> str:
-    """A letter in small, if it is a capital of Latin-1, Latin Extended-A, Greek or Cyrillic with
-    one small letter.
-    """
+    """A letter; small if a Latin-1, Extended-A, Greek or Cyrillic capital with one small letter."""
     blocks = (
         "A" <= letter <= "Z",
         "À" <= letter <= "Þ",
@@ -408,7 +404,7 @@ def cast(value: Any, kind: Kind) -> Any:  # noqa: PLR0911
 
 
 def on_grid(value: OnGrid, row: Row) -> int | None:
-    """The grid point of a row's value, counted from the lowest; None if it is missing and dropped."""
+    """The grid point of a row's value, from the lowest; None if it is missing and dropped."""
     number = evaluate(value.of, row)
     if number is None:
         return None if value.missing is None else value.missing - value.grid.lower
@@ -576,9 +572,7 @@ def value(measure: Measure, rows: list[Row], request: Request) -> Any:
 def discover(
     of: Expression, rows: Sequence[Row], unit: str | None, limit: int
 ) -> dict[str | int, int]:
-    """The number of units that have each key: a text, or a whole number below 2⁵³; at most `limit`
-    keys a unit.
-    """
+    """How many units have each key, text or whole number below 2⁵³; at most `limit` keys a unit."""
     keys_of: dict[Any, set[str | int]] = defaultdict(set)
     for number, row in enumerate(rows):
         found = evaluate(of, row)
@@ -594,9 +588,7 @@ def discover(
 
 
 def by_rows(rows: Sequence[Row], unit: str, limits: Sequence[int]) -> list[int]:
-    """The number of units by the smallest limit on rows that they are within; units beyond all
-    limits come last.
-    """
+    """The number of units by the smallest limit on rows that they keep; those beyond come last."""
     sizes = Counter(row[unit] for row in rows if plain(row[unit]) is not None)
     counts = [0] * (len(limits) + 1)
     for many in sizes.values():
@@ -619,9 +611,7 @@ END = Fraction(10**100)
 
 
 def octaves(of: Column, whole: bool) -> Group:
-    """Powers of two and 0, between which a column is profiled; missing values are in the last
-    group.
-    """
+    """Powers of two and 0, between which a column is profiled; missing values are a last group."""
     powers = [Fraction(2) ** power for power in (range(64) if whole else range(-40, 65))]
     zero = [Fraction(0)] if whole else [Fraction(0), 1 / END]
     edges = (-END, *(-power for power in reversed(powers)), *zero, *powers, END)

@@ -1,5 +1,4 @@
-"""A study's question, run again with one unit changed: same flow, same shapes, same charge,
-integers at most Δ apart.
+"""A question run again with one unit changed: same flow, shapes and charge, integers within Δ.
 
     replay(study, "SELECT county, avg(age) FROM visits GROUP BY county", "patient 17")
 
@@ -105,8 +104,7 @@ class Replay:
 
 
 def replay(study: Study, query: Any, unit: Any, *, epsilon: Any = 1, other: Any = None) -> Replay:
-    """Run a question again with one unit changed, and check that it behaves as its certificate
-    says.
+    """Run a question again with one unit changed, and check that it behaves as certified.
 
     Parameters
     ----------
@@ -233,9 +231,7 @@ def _form(note: Any) -> Any:
 def _compare_integers(
     shares: Shares, first: list[Any], second: list[Any], checks: dict[str, bool]
 ) -> None:
-    """Check that public numbers are equal, and that totals and counts differ by at most Δ and cost
-    at most the loss.
-    """
+    """Check: public numbers are equal; totals and counts move by at most Δ, within the loss."""
     pairs = iter(zip(first, second, strict=True))
     for parts in shares:
         if parts[0].law == "choice":
@@ -270,7 +266,7 @@ def _within(part: Part, mine: list[list[int]], theirs: list[list[int]]) -> bool:
 
 
 def _choices_within(pairs: Iterator[tuple[Any, Any]], parts: list[Part]) -> bool:
-    """Whether, for each choice, the counts of all groups move by one for each added or removed row."""
+    """Whether, for each choice, the counts of all groups move by one per added or removed row."""
     most = parts[0].rows * (2 if parts[0].replaced else 1)
     moved = [
         int(np.abs(np.subtract(mine, theirs)).sum()) for mine, theirs in islice(pairs, len(parts))
@@ -330,7 +326,7 @@ def _without(table: Any, policy: Policy, unit: Any) -> tuple[Any, bool]:
 
 
 def _unit_rows(table: Any, policy: Policy, unit: Any, rows: list[dict[str, Any]]) -> Any:
-    """Rows of the unit, in the types of the table; a value that does not fit its type is missing."""
+    """The unit's rows, in the types of the table; a value that does not fit its type is missing."""
 
     def fitting(value: Any, kind: Any) -> Any:
         try:
@@ -368,9 +364,7 @@ def _given_rows(other: Any, table: Any) -> list[dict[str, Any]]:
 
 
 def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
-    """Rows to replace those of the unit, built from the policy; a row without a value has it
-    missing.
-    """
+    """Rows to replace those of the unit, by the policy; a row without a value has it missing."""
     many = 1 if policy.unit_column is None else (policy.max_rows or 1) + 2
     columns = {
         field.name: (policy.columns.get(field.name, Declared()), field.type)
@@ -384,9 +378,7 @@ def _replacements(table: Any, policy: Policy) -> list[list[dict[str, Any]]]:
 
 
 def _value(declared: Declared, kind: Any, end: int) -> Any:
-    """The first key or the lower bound, or the last key or a value beyond the upper bound, in the
-    column's type.
-    """
+    """The first key or lower bound, or the last key or a value too high, in the column's type."""
     if declared.keys:
         value = declared.keys[end]
     elif declared.bounds is not None:

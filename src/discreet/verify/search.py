@@ -1,6 +1,6 @@
 """A search for neighbours that refute the claimed sensitivity of a function.
 
-    search_sensitivity(statistics.pstdev, (0, 1), 100, claimed="1/100")      finds 0.0995: it is about 1/√n
+    search_sensitivity(statistics.pstdev, (0, 1), 100, claimed="1/100")  # 0.0995: about 1/√n
 
 Data sets at the ends of the domain come first (all alike, two values in every proportion, near the
 ends), then random ones. From the worst pairs the search climbs: it changes one value at a time and
@@ -56,13 +56,10 @@ class Search:
     """The tried pair of neighbours on which f differs most."""
 
     sensitivity: Fraction | float
-    """The distance of f between them, a lower bound on its sensitivity; `inf` if f fails on only
-    one of them.
-    """
+    """Their distance under f, a lower bound on its sensitivity; `inf` if f fails on one only."""
     claimed: Fraction | None
     computed: Fraction | float
-    """The distance of what f returned for `x` and `x_neighbor`; without Fractions, it is the same.
-    """
+    """The distance of what f returned for `x` and `x_neighbor`; without Fractions, the same."""
     tolerance: Fraction
     """How far rounding of f may have moved the distance; 0 if f was evaluated exactly."""
     x: list[Any]
@@ -109,9 +106,7 @@ class Search:
 
 
 class _Pair(NamedTuple):
-    """A data set, and the position at which its neighbour has another value or no value; values by
-    their indices.
-    """
+    """A data set, and where its neighbour has another value or none; values by their indices."""
 
     x: list[int]
     position: int
@@ -169,9 +164,7 @@ class _Seeker:
             yield [self._value() for _ in range(self.size)]
 
     def look_around(self, x: list[int]) -> None:
-        """Try all neighbours of a data set that differ at its ends, or in one of its distinct
-        values.
-        """
+        """Try all neighbours of a data set that differ at its ends or in one distinct value."""
         positions = {0, len(x) - 1, *(x.index(value) for value in list(dict.fromkeys(x))[:4])}
         others = [(value,) for value in self.indices] if self.replaced else [()]
         numbers = self._numbers(x)
@@ -181,9 +174,7 @@ class _Seeker:
             self.worst = sorted(self.worst, key=itemgetter(0), reverse=True)[:_WORST]
 
     def climb(self) -> None:
-        """Change one value on both sides of the worst pairs, and keep the change unless the
-        distance shrinks.
-        """
+        """Change one value on both sides of the worst pairs, unless the distance shrinks."""
         while self.tried < self.tries:
             index = below(len(self.worst), keystream())
             distance, pair = self.worst[index]
@@ -205,9 +196,7 @@ class _Seeker:
         return [self.pool.values[index] for index in x]
 
     def _judge(self, pair: _Pair, tolerance: Fraction | None) -> _Distance:
-        """The distance of one pair: exact if f allows it, otherwise with the rounding of its
-        floats.
-        """
+        """The distance of one pair: exact if f allows it, else with its floats' rounding."""
         results = [self._result(self.values(x)) for x in (pair.x, pair.other())]
         computed, exactly = _apart(*map(_fractions, results)), Fraction(0)
         if computed >= _INFINITE or all(map(_is_exact, results)):
@@ -251,9 +240,7 @@ class _Seeker:
 
 
 def _apart(first: list[Fraction] | None, second: list[Fraction] | None) -> Fraction:
-    """‖first − second‖₁; infinite if only one of them is numbers, or if they have different
-    lengths.
-    """
+    """‖first − second‖₁; infinite if only one is numbers, or if their lengths differ."""
     if first is None and second is None:
         return Fraction(0)
     if first is None or second is None or len(first) != len(second):

@@ -41,9 +41,7 @@ class Attribute:
     number: MomentDesign | None = None
     """The number whose halves are the cells."""
     width: int = 0
-    """The width of the grid of a number, which stands for one row in its halves; 0 if there are
-    none.
-    """
+    """The width of a number's grid, which is one row in its halves; 0 if there are none."""
 
     @property
     def half(self) -> bool:
@@ -58,7 +56,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Number:
-    """A released number of a table: a combination of the cells of an axis, or the quotient of two."""
+    """A released number: a combination of the cells of an axis, or the quotient of two."""
 
     name: str
     statistic: str
@@ -144,9 +142,7 @@ class Table:
         return mask[axes[index].ancestors(level, own)]
 
     def rows(self, axes: tuple[Axis, ...]) -> dict[int, NDArray[np.int64]]:
-        """For each axis with group columns, the cells that have a row in the table, on the finest
-        level asked for.
-        """
+        """Per axis of groups, the cells with a row in the table, on the finest level asked for."""
         rows: dict[int, NDArray[np.int64]] = {}
         for index, level in self.finest.items():
             labelled = all(
@@ -163,9 +159,7 @@ class Table:
 
     @property
     def finest(self) -> dict[int, int]:
-        """The axes with group columns, in the order of the columns, each with the finest level
-        asked for.
-        """
+        """The axes of groups, in the order of the columns, each with its finest level asked for."""
         finest: dict[int, int] = {}
         for index, level in self.groups:
             finest[index] = max(level, finest.get(index, 0))
@@ -193,9 +187,7 @@ class Table:
     def question(
         self, axes: tuple[Axis, ...], number: Number, weights: Floats | None, cells: list[int]
     ) -> Question:
-        """A number of one row of the table as a combination on each axis; `cells` are its cells on
-        group columns.
-        """
+        """A number of a row as combinations on the axes; `cells` are its cells on group columns."""
         levels = self.levels(axes, number)
         question = []
         for index, (axis, level) in enumerate(zip(axes, levels, strict=True)):
@@ -241,7 +233,7 @@ class Layout:
         return tuple(attribute.axis for attribute in self.attributes)
 
     def labels(self, index: int) -> tuple[str, list[object]]:
-        """The name of an axis of groups, and its finest keys; None for rows with none of the keys."""
+        """The name of an axis of groups, and its finest keys; None for rows with none of them."""
         attribute = self.attributes[index]
         column: Any = attribute.group
         name, rest = text(column.of), None

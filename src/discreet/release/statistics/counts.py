@@ -1,6 +1,4 @@
-"""Counts of rows, of units, of the bins of a histogram, and of the values up to each point of a
-grid.
-"""
+"""Counts of rows, units, bins of a histogram, and values up to each point of a grid."""
 
 from __future__ import annotations
 
@@ -139,9 +137,7 @@ class KnownCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistogramDesign:
-    """Counts of the bins or keys of a column; for two bins of a public number of values, one count
-    and the rest.
-    """
+    """Counts of a column's bins or keys; for two bins of a public total, one count and the rest."""
 
     name: str
     bins: Bins | Listed
@@ -154,7 +150,7 @@ class HistogramDesign:
         return (self.bins,)
 
     def halves(self, terms: UnitLimits) -> bool:
-        """Whether there are two bins, and the second contains all values that are not in the first."""
+        """Whether there are two bins, and the second has all values that are not in the first."""
         return terms.public and self.bins.number == 2
 
     def scale(self, terms: UnitLimits, epsilon: Fraction) -> Fraction:
@@ -183,9 +179,7 @@ class HistogramDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDesign:
-    """The cumulative counts of one group ("below"), and quantiles from them ("quantiles"), if
-    shares are given.
-    """
+    """Cumulative counts of a group ("below") and, for given shares, "quantiles" from them."""
 
     of: Quantiles
     bits: int

@@ -132,7 +132,7 @@ class JointDesign:
         return len(self.columns) + self.conditions.index(count) if column is None else column
 
     def counted(self, count: Count) -> tuple[float, ...]:
-        """Which cells of its attribute a count adds up: of a truth value those for which it holds."""
+        """Which cells of its attribute a count adds up: of a truth those for which it holds."""
         column = self._column_of(count)
         if count.of is None or column is None:
             return (1.0,)
@@ -140,9 +140,7 @@ class JointDesign:
         return _values(cells) if kind_of(count.of) == "truth" else (1.0,) * cells
 
     def measures(self) -> tuple[Measure, ...]:
-        """The number of rows, the measures of each column, each condition, and the products of
-        columns.
-        """
+        """The number of rows, measures of each column, each condition, and products of columns."""
         measures: list[Measure] = [Rows()]
         for column in self.columns:
             measures += column.measures()
@@ -362,9 +360,7 @@ class JointDesign:
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        """The joint release: noisy totals of all groups, with estimates and intervals at any
-        confidence.
-        """
+        """Noisy totals of all groups, with estimates, and intervals at any confidence."""
         sums_of = lambda measured: self.totals(measured, terms)  # noqa: E731
         totals = noisy_columns(exact, self.scales(terms, epsilon), epsilon, terms.touched, sums_of)
         of_counts, of_columns = self.partitions(terms)
@@ -420,9 +416,7 @@ def _count_error(sums: PrivateSizeMoments, level: float) -> Error:
 
 
 def _written(partition: Partition, scales: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """The nonnegligible scales of the draws in a count, as short fractions, and one for its
-    rounding.
-    """
+    """The nonnegligible scales of a count's draws, as short fractions, and one for rounding."""
     short = cache(lambda scale: scale.limit_denominator(10**9))
     least = Fraction(1, 10**6)
     return (
@@ -439,9 +433,7 @@ def product_cells(
     size: tuple[int, int],
     missing: tuple[bool, bool],
 ) -> Iterator[Any]:
-    """The cells of a product of halves: u, 1−u and no value of the first, times those of the
-    second.
-    """
+    """Cells of a product of halves: u, 1−u and no value of the first, times the second's."""
     (n, s), (m, t), (width, other_width) = first, second, size
     count, left, right, mixed = both
     yield mixed

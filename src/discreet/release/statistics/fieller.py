@@ -26,8 +26,7 @@ _ROUNDING = 1e-12
 
 
 def edges(numerators: Floats, denominators: Floats, points: Floats, reach: Floats) -> Ends:
-    """For each numerator, the ends of the set in the module's docstring; all of [first, last] if it
-    is empty.
+    """For each numerator, the ends of the set described above; [first, last] if it is empty.
 
     `reach` has a row for each numerator, or one row for all of them.
     """
@@ -62,7 +61,7 @@ def _some_edges(
 
 
 def hull_of(points: Floats, reach: Floats) -> tuple[Floats, float]:
-    """The largest convex reach that is nowhere above this reach, and its largest distance below it."""
+    """The largest convex reach nowhere above this one, and its largest distance below it."""
     x, y, corners = points.tolist(), reach.tolist(), [0]
     for index in range(1, len(x)):
         while len(corners) > 1:
@@ -78,8 +77,7 @@ def hull_of(points: Floats, reach: Floats) -> tuple[Floats, float]:
 
 
 class SharedReach:
-    """A reach at evenly spaced points that all groups share: the same ends, with the same floats,
-    by Newton's method.
+    """One reach for all groups, at evenly spaced points: the same floats, by Newton's method.
 
     The side left of the quotient, numerator − z·denominator − hull(z), is concave in z: if it is
     positive at the first point, it falls to 0 once. The reach is above the hull by at most `slack`.
@@ -124,8 +122,7 @@ class SharedReach:
 
 
 class _Side:
-    """The points from one end to the other, and the reach, its hull and the hull with the slack
-    there.
+    """The points from one end to the other, with the reach, its hull, and the hull plus slack.
 
     `plain` are the points before they were turned, in the same order; they decide, with the floats
     of `_some_edges`.
@@ -157,9 +154,7 @@ class _Side:
     def fallen(
         self, start: Floats, slope: Floats
     ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Where each row first falls to the reach, linear between points; whether that is certain;
-        if it never does.
-        """
+        """Where each row first falls to the reach, whether that is certain, if it never does."""
         at_first, at_last = self.height(0, start, slope), self.height(-1, start, slope)
         sure, later = at_first <= self.hull[0], at_first > self.certain[0]
         never = at_last > self.certain[-1]
@@ -183,8 +178,7 @@ class _Side:
         return crossing, sure, never
 
     def _segments(self, heights: Floats, slope: Floats) -> NDArray[np.int64]:
-        """The number of the point after which a line of this height at the first point falls to the
-        hull.
+        """The index of the point after which a line, this high at the first, falls to the hull.
 
         Newton's method from where the line is 0 never goes past the root of a concave function, and
         among linear pieces it soon arrives. A number that is wrong, where it has not, costs time

@@ -1,14 +1,12 @@
-"""Means, variances and sums of many groups at once, whose numbers of values are private, from noisy
-sums.
+"""Means, variances and sums of many groups whose numbers of values are private, from noisy sums.
 
-A value spreads its weight over the sums of a `partition`, and all statistics follow from these
-sums.
+A value spreads its weight over the sums of a `partition`, and all statistics follow from them.
 
 All groups share their scales, so the reach of the noise of a combination is a function of its
 weights alone. It is tabulated at public points, slightly too wide, and interpolated linearly
 between them. Then the set of all z with
 
-    |numerator − z·denominator| ≤ reach(z)                                                                 (Fieller)
+    |numerator − z·denominator| ≤ reach(z)          (Fieller)
 
 has its ends in `fieller`. The variance of a sample, v = Σ(uᵢ−u)²/(N−1), has the denominator N − 1,
 so the noise of N counts in its interval as in that of every quotient. This is post-processing of
@@ -40,9 +38,7 @@ from discreet.release.statistics.spread import (
 )
 
 _POINTS, _VARIANCES, _MEANS = 129, 33, 17
-"""Points of a share in [0, 1], of a variance in [0, 1/4], and of a mean's interval for a variance's
-interval.
-"""
+"""Points of a share in [0, 1], a variance in [0, 1/4], and a mean's interval for a variance's."""
 
 MEAN_POINTS = -(-_POINTS // 4), _POINTS
 VARIANCE_POINTS = MEAN_POINTS[0] * -(-_VARIANCES // 4), _POINTS * _VARIANCES
@@ -73,9 +69,7 @@ _CLOSE = 1e-6
 """The relative accuracy of a planned error."""
 
 FINEST_SLACK = 2.0**-20
-"""Of a plan, in rows: so that columns of the same shares have the same law, however fine their
-grids are.
-"""
+"""Of a plan, in rows: columns of the same shares have the same law, however fine their grids."""
 
 _EVERY, _NEARLY, _BESIDE = 32, 0.99, 1e-3
 """Of the true shares, those that are looked at first; which of the others are looked at then; and
@@ -85,9 +79,7 @@ _FACTOR_BITS = 40
 """Digits of the factor of a law in a plan."""
 
 _CACHED = 512
-"""Reaches that are kept: of all columns of a question, which its plan, its curve and its release
-share.
-"""
+"""Reaches that are kept: of all columns of a question, for its plan, curve and release."""
 
 _BLOCK, _VARIANCE_BLOCK = 2**16, 512
 """Groups that are computed at a time, so that their arrays stay in the caches. In shorter steps,
@@ -129,8 +121,7 @@ class Draws:
 
 
 class Law:
-    """The law of the noise of a partition: its scale, and what is discrete about it, by kind of
-    total.
+    """The law of a partition's noise: its scale, and what is discrete about it, by kind of total.
 
     Slacks are rounded up to multiples of `finest`, if there is one.
     """
@@ -157,9 +148,7 @@ class Law:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSizeMoments:
-    """Number, sum, mean and variance of the values of many groups, from the noisy totals of a
-    partition.
-    """
+    """Numbers, sums, means and variances of many groups, from the noisy totals of a partition."""
 
     grid: ValueGrid
     partition: Partition
@@ -201,8 +190,7 @@ class PrivateSizeMoments:
     def ends(self, statistic: str, confidence: Fraction) -> Ends:
         """The ends of their intervals; only means and variances are clamped to what is possible.
 
-        A clamped mean or variance still lies in its interval, however little information its group
-        has.
+        A clamped mean or variance still lies in its interval, however little its group tells.
         """
         level = float(confidence)
         if statistic == "count":
@@ -234,8 +222,7 @@ class PrivateSizeMoments:
     def _sum_ends(self, level: float) -> Ends:
         """The ends of sums, which the rounding of N values moves by at most N/2 steps.
 
-        Sum ∓ N/2 steps are combinations of the same totals: each end has the reach of its own
-        noise.
+        Sum ∓ N/2 steps combine the same totals: each end has the reach of its own noise.
         """
         weights, step = self._sum_weights(), float(self.grid.step)
         if self.grid.exact:
@@ -262,8 +249,7 @@ class PrivateSizeMoments:
         return self._law.factor * radius + self._slack(weights, confidence).item()
 
     def planned(self, level: float, base: str, deviation: bool, rows: int) -> float:
-        """The error of a number of a group of so many rows, at this level, where it is largest,
-        from the noise alone.
+        """The largest error at this level, by noise alone, of a number of a group of so many rows.
 
         An estimate z of a mean or variance exceeds the true value by t if the noise of numerator −
         (z + t)·denominator exceeds t·N, or t·(N − 1) for a sample: to first order for a variance,
@@ -324,9 +310,7 @@ class PrivateSizeMoments:
         return float(max(self._sums.max(), -self._sums.min())) if self.totals else 0.0
 
     def _slack(self, weights: Floats, confidence: float) -> Floats:
-        """How much further a combination of discrete draws can reach than a combination of
-        continuous draws.
-        """
+        """How much further combinations of discrete draws can reach than of continuous draws."""
         by_kind = self._law.slack(confidence)[:, None] * np.abs(
             np.array(self.partition.kinds)[:, 2:] @ weights.reshape(-1, weights.shape[-1]).T
         )
@@ -345,9 +329,7 @@ class PrivateSizeMoments:
         )
 
     def _variance_reach(self, confidence: float, sample: bool) -> Floats:
-        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v; the variance of a sample may
-        be larger.
-        """
+        """The reach of the noise of Σ(uᵢ−u)² − v·N, for each u and v; a sample's v may exceed ¼."""
         reaches = _sample_reaches if sample else _variance_reaches
         table = reaches(self.partition.kinds, _is_small(self.partition), confidence)
         return self._law.factor * table + self._slack(_variance_weights(sample), confidence)
@@ -382,7 +364,7 @@ class PrivateSizeMoments:
     def _variance_ends(
         self, sums: Floats, low: Floats, high: Floats, reach: Floats, sample: bool
     ) -> Ends:
-        """For each u in its interval, with half the error probability, the v with the other half."""
+        """For each u in its interval, at half the error probability, the v with the other half."""
         ends = [
             _variances(sums, block, low, high, reach, sample)
             for block in blocks(len(low), _VARIANCE_BLOCK)
@@ -398,8 +380,7 @@ class PrivateSizeMoments:
 def _variances(
     sums: Floats, block: slice, low: Floats, high: Floats, table: Floats, sample: bool
 ) -> Ends:
-    """The ends of the union of all v for which Σ(uᵢ−u)² − v·N is within its noise, over the u of
-    some groups.
+    """For some groups, the ends of all v with Σ(uᵢ−u)² − v·N within its noise, over all u.
 
     For a sample it is Σ(uᵢ−u)² − v·(N−1), with the same noise.
     """
@@ -425,9 +406,7 @@ def blocks(count: int, size: int) -> list[slice]:
 
 
 def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[Any, ...]:
-    """The columns that a function makes of arrays of all groups, computed for some groups at a
-    time.
-    """
+    """The columns that a function makes of arrays of all groups, computed some groups at a time."""
     count = arrays[0].shape[-1]
     if count <= _BLOCK:
         return function(*arrays)
@@ -443,9 +422,7 @@ def by_block(function: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[An
 def combination(
     weights: Sequence[float], columns: Sequence[Floats] | Floats, out: Floats | None = None
 ) -> Floats:
-    """Σ weight·column; a matrix product would start threads, which take longer than a few columns
-    do.
-    """
+    """Σ weight·column; a matrix product would start threads, which is slower for few columns."""
     # the same additions, without the cost of an array for each
     if out is not None and out.size == 1:
         alone = 0.0
@@ -483,9 +460,7 @@ def _sample_factor(statistic: str, size: Floats) -> Floats:
 
 
 def mean_error(near: Floats, far: Floats, level: float, confidence: float, rows: int) -> float:
-    """The error that a share of so many rows exceeds with probability 1 − confidence, for the worst
-    true share.
-    """
+    """The error that the worst share of so many rows exceeds with probability 1 − confidence."""
     return _mean_error(near.tobytes(), far.tobytes(), level, confidence, rows)
 
 
@@ -526,8 +501,7 @@ def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, row
     if not last:  # only the draw 0 is likely enough to count
         return last
     found, error = np.arange(_ERRORS) % _EVERY == 0, 0.0
-    # the worst share is sought among a few, and then beside those that are nearly as bad at their
-    # error
+    # the worst share is sought among a few, then beside those nearly as bad at their error
     while True:
         likely = every[found]
         error = _root(
@@ -543,8 +517,7 @@ def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, row
 
 
 def _root(height_at: Callable[[float], float], first: float, last: float) -> float:
-    """Where a height falls to 0, at most 1; it is not negative at the first place, and `last` is a
-    guess.
+    """Where a height, not negative at the first place, falls to 0, at most 1; `last` is a guess.
 
     The logarithm of a probability is nearly linear in the error: regula falsi, halved if it is
     stuck (Illinois).
@@ -568,9 +541,7 @@ def _root(height_at: Callable[[float], float], first: float, last: float) -> flo
 
 
 def _beyond(reach: Floats, rows: int, points: Floats) -> float:
-    """The t at which t·N equals the reach at t, which is known at these points; at most the last of
-    them.
-    """
+    """The t at which t·N equals the reach at t, known at these points; at most the last of them."""
     over = np.flatnonzero(points * rows >= reach)
     if not over.size:
         return float(points[-1])
@@ -601,9 +572,7 @@ def _radii(weights: Floats, kinds: Kinds, confidence: float) -> Floats:
 
 @lru_cache(maxsize=_CACHED)
 def _radius(weights: tuple[float, ...], kinds: Kinds, confidence: float) -> float:
-    """The radius of one combination, which does not depend on ε: the plan, the release and the next
-    ε share it.
-    """
+    """The radius of a combination: the same for all ε, so the plan, release and next ε share it."""
     return _radii(np.array(weights), kinds, confidence).item()
 
 
@@ -639,8 +608,8 @@ def _variance_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
     weights = _variance_weights(sample=False)
     if small:
         return _radii(weights, kinds, confidence) * _WIDER
-    # a quarter of the points in both directions: between them the reach is nearly linear, and not
-    # above the chord
+    # a quarter of the points in both directions: between them the reach is nearly linear,
+    # and not above the chord
     coarse = _radii(weights[::4, ::4], kinds, confidence)
     rows, columns = (np.linspace(0, 1, size) for size in (_POINTS, _VARIANCES))
     finer = np.stack([np.interp(rows, rows[::4], column) for column in coarse.T])
@@ -663,9 +632,7 @@ def _sample_reaches(kinds: Kinds, small: bool, confidence: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def _small_reaches(partition: Partition, scale: float, confidence: float) -> Floats:
-    """With draws of up to k steps a combination moves by at most k·Σ|Δw|, half of it from the
-    nearer point.
-    """
+    """With draws up to k steps a combination moves by at most k·Σ|Δw|, half from the near point."""
     weights = partition.mixed(_mean_weights(partition.values, _FINE_POINTS)) / np.array(
         partition.units, np.float64
     )

@@ -3,8 +3,8 @@
 With u = a/R these are the pair (u, 1−u) or Bernstein's ((1−u)², 2u(1−u), u²). The sums get noise,
 or centred totals do, of which they are combinations:
 
-    pair        as drawn      |  Σu = S + N/2, Σ(1−u) = N/2 − S                           S = Σ(u − ½)
-    Bernstein   as drawn      |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q                 Q = Σ(u(1−u) − ⅛)
+    pair        as drawn  |  Σu = S + N/2, Σ(1−u) = N/2 − S              S = Σ(u − ½)
+    Bernstein   as drawn  |  3N/8 − S − Q,   2Q + N/4,   3N/8 + S − Q    Q = Σ(u(1−u) − ⅛)
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ class Partition:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """The kinds of the totals that count in some sum: equal scales and coefficients, in the
-        order of these.
+        """The kinds of totals that count in a sum: equal scales and coefficients, in their order.
 
         A joint design has hundreds of totals and few kinds, and columns that differ in their order
         alone have the same.

@@ -1,15 +1,12 @@
 """The tree of noisy counts: one release gives the whole CDF over K ordered cells, and any number of
 quantiles.
 
-    node     j of level h = 1 … H is the number of records in the cells j·b^(H−h) ≤ v <
-             (j+1)·b^(H−h); level H is the
-             cells, and there is no root                                                              [HRMS10]
-    release  every node + DLap(2H/ε) with change-one, + DLap(H/ε) with add-remove: a record is in
-             one node of each
-             level, so that a neighbour moves the nodes by 2H, or H, in total
-    shape    flat (H = 1) for K ≤ 64 with change-one, K ≤ 16 with add-remove; else H = 2 for K ≤
-             1024, 3 for
-             K ≤ 8192, 4 beyond, and b = ⌈K^(1/H)⌉
+    node     j of level h = 1 … H is the number of records in the cells
+             j·b^(H−h) ≤ v < (j+1)·b^(H−h); level H is the cells, and there is no root [HRMS10]
+    release  every node + DLap(2H/ε) with change-one, + DLap(H/ε) with add-remove: a record is
+             in one node of each level, so that a neighbour moves the nodes by 2H, or H, in total
+    shape    flat (H = 1) for K ≤ 64 with change-one, K ≤ 16 with add-remove; else H = 2 for
+             K ≤ 1024, 3 for K ≤ 8192, 4 beyond, and b = ⌈K^(1/H)⌉
 
 Everything is an integer up to the noisy nodes. Then, as post-processing in floats: F̂(v), the
 records in cells ≤ v, by weighted least squares in two passes, isotonic regression, and clamping to
@@ -17,8 +14,8 @@ records in cells ≤ v, by weighted least squares in two passes, isotonic regres
 children:
 
     up     z = y + (S(z) − y)/(1 + S(V)),   V = S(V)/(1 + S(V));   at the cells z = y, V = 1
-    down   x = z + V/S(V)·(x − S(z) of the parent);   above level 1 the public total n, or nothing
-                                                      to spread
+    down   x = z + V/S(V)·(x − S(z) of the parent);
+           above level 1 the public total n, or nothing to spread
 
 The last node of a level may have fewer than b children. Records outside the cells are not counted.
 """
@@ -45,9 +42,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _FLAT: dict[Neighbors, int] = {"change-one": 64, "add-remove": 16}
-"""Up to so many cells the tree is flat: by measurement, within 6 % of a second level at this
-border.
-"""
+"""Up to so many cells the tree is flat: at this border within 6 % of two levels, as measured."""
 
 _HEIGHTS = ((1024, 2), (8192, 3))
 """Up to so many cells, so many levels; beyond, 4.
@@ -59,14 +54,10 @@ _SIMULATION_DOUBT = 1e-6  # the probability that a simulated band is narrower th
 
 _SIMULATED_DRAWS = 2**24
 _MOST_SIMULATIONS = 2**16
-"""Most draws, about a third of a second, and most simulations, with which the width is known to a
-percent.
-"""
+"""Most draws, a third of a second, and most simulations, which give the width to a percent."""
 
 _SIMULATED_TOGETHER = 2**19
-"""Draws in memory at a time, 4 MiB: more would exceed the caches, fewer would make numpy's rows
-short.
-"""
+"""Draws in memory at a time, 4 MiB: more exceed the caches, fewer make numpy's rows short."""
 
 _ROUNDED_UP = 1 + 2**-20
 """Rounds up: wider.
@@ -97,9 +88,7 @@ class Tree:
         )
 
     def noisy(self, counts: Integers) -> tuple[Integers, ...]:
-        """The release: for each level from the top, the exact sums of its nodes, each with
-        independent exact noise.
-        """
+        """The exact sums of each level's nodes, from the top, with independent exact noise."""
         if counts.shape != (self.cells,):
             raise InvalidParameter(
                 f"counts must have one dimension of {self.cells} cells, got {counts.shape}"
@@ -111,8 +100,7 @@ class Tree:
         return tuple(np.split(nodes, list(accumulate(self.sizes[:-1]))))
 
     def cumulative(self, nodes: Sequence[NDArray[np.number]], total: int | None) -> Floats:
-        """F̂(v) for every cell: ascending, nonnegative, at most the total; `total` is None with
-        add-remove.
+        """F̂(v) for every cell: ascending, ≥ 0, at most `total`, which is None with add-remove.
 
         The levels may have a common first axis, such as simulations; it is kept. The clamp at
         F̂(K−1), which the isotonic regression alone would raise, keeps the band of
@@ -133,8 +121,7 @@ class Tree:
         return np.clip(isotonic(prefix), 0.0, np.maximum(prefix[..., -1:], 0.0))
 
     def band(self, confidence: Fraction, shares: Sequence[Fraction] = ()) -> float:
-        """The half-width of the band around F̂ that covers F at all cells together with this
-        confidence.
+        """The half-width of the band around F̂ that covers all of F with this confidence.
 
         With `shares` and a private total, the half-width of the band for F(v) − q·F(K−1), for all v
         and all q between the shares together. It is simulated from the noise alone: e, the error
@@ -152,16 +139,14 @@ class Tree:
         return _band(self, confidence, (min(shares), max(shares)) if private else ())
 
     def _noise(self, simulations: int) -> list[Integers]:
-        """Fresh draws for each level, nodes × simulations; a single simulation has no second axis."""
+        """Fresh draws for each level, nodes × simulations; one simulation has no second axis."""
         draws = np.empty(sum(self.sizes) * simulations, np.int64)
         fill(draws, self.scale)
         columns = draws.reshape(-1, simulations) if simulations > 1 else draws
         return np.split(columns, list(accumulate(self.sizes[:-1])))
 
     def _prefix_sums(self, levels: Sequence[Floats], total: float) -> Floats:
-        """F̂ before isotonic regression, for levels of nodes × simulations: linear in the nodes and
-        the total.
-        """
+        """F̂ before isotonic regression, from nodes × simulations: linear in nodes and total."""
         weights, shares = _weights(self)
         rising = [levels[-1]]
         sums = []
@@ -258,9 +243,7 @@ def _band(tree: Tree, confidence: Fraction, shares: tuple[Fraction, ...]) -> flo
 
 
 def _simulations(nodes: int, confidence: Fraction) -> tuple[int, int]:
-    """The number of simulations, and the rank of the simulation that bounds the quantile from
-    above.
-    """
+    """The number of simulations, and the rank of the one that bounds the quantile from above."""
     log_chance = math.log(confidence.numerator) - math.log(confidence.denominator)
     log_doubt = math.log((1 - confidence).numerator) - math.log((1 - confidence).denominator)
     # the largest of these would be enough
@@ -275,9 +258,7 @@ def _simulations(nodes: int, confidence: Fraction) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _weights(tree: Tree) -> tuple[list[Floats], list[Floats]]:
-    """1/(1 + S(V)) for the nodes of all levels except the last, and V/S(V) of the parent for nodes
-    of all levels.
-    """
+    """1/(1 + S(V)) for nodes of all levels but the last, and V/S(V) of the parent for all nodes."""
     variance = np.ones((tree.cells, 1))
     weights: list[Floats] = []
     shares: list[Floats] = []
@@ -291,7 +272,7 @@ def _weights(tree: Tree) -> tuple[list[Floats], list[Floats]]:
 
 
 def _root_up(number: int, degree: int) -> int:
-    """The smallest integer whose power reaches the number; the float only gives a start below it."""
+    """The smallest integer whose power reaches the number; a float only gives a start below it."""
     root = max(1, int(number ** (1 / degree)) - 1)
     while root**degree < number:
         root += 1
@@ -309,8 +290,7 @@ def _check(shares: Sequence[Fraction]) -> None:
 
 
 def isotonic(values: Floats) -> Floats:
-    """The ascending sequence g that minimises Σ (g − x)², along the last axis, by pooling adjacent
-    violators.
+    """The ascending g of least Σ (g − x)² along the last axis, by pooling adjacent violators.
 
     If |x − f| ≤ c everywhere for an ascending truth f, then |g − f| ≤ c everywhere, so a
     simultaneous band for x is one for g: by the max–min formula g(v) is at most the largest mean of
@@ -328,8 +308,7 @@ def isotonic(values: Floats) -> Floats:
 
 
 def project(counts: Floats, total: float) -> Floats:
-    """The counts h = max(x − θ, 0) that sum to `total` and are nearest to `counts`; a negative
-    total counts as 0.
+    """The counts h = max(x − θ, 0) that sum to `total`, nearest to `counts`; a total below 0 is 0.
 
     They are biased (empty cells gain, full cells lose): use them for display, never for adding up.
 

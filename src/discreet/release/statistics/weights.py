@@ -33,9 +33,7 @@ _EFFORT, _EFFORT_OF_CUBE = 20_000, 16
 _BETTER = 1 - 1e-6  # a step must reduce the sum by this share
 
 _MEANS, _VARIANCE = (0.2, 0.5, 0.8), 0.05
-"""The points at which the errors of means and variances are weighted, as shares of the range and of
-its square.
-"""
+"""Where errors of means and variances are weighted: shares of the range and of its square."""
 
 Attributes: TypeAlias = tuple[int, ...]
 Units: TypeAlias = tuple[int, ...]
@@ -61,9 +59,7 @@ def parted(
 
 
 def candidates(design: JointDesign, terms: UnitLimits) -> tuple[Attributes, ...]:
-    """The families that may be measured: the rows, each attribute, and products of halves of
-    neighbouring columns.
-    """
+    """What may be measured: rows, each attribute, products of halves of neighbouring columns."""
     rows: list[Attributes] = [()] if any(count.of is None for _, count in design.counts) else []
     halves = [index for index, column in enumerate(design.columns) if not column.squares]
     products = [] if terms.same_group else list(pairwise(halves))
@@ -104,8 +100,7 @@ def _best(
 def _joint_error(
     design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...], slots: tuple[Attributes, ...]
 ) -> Callable[[Units], float]:
-    """The weighted sum of the variances of a joint design, as a function of the shares of its
-    families.
+    """The weighted sum of the variances of a joint design, as a function of its families' shares.
 
     Every number is a share of the rows and a difference between the cells of one attribute:
     `families.fitted` says how near both are known.
@@ -147,9 +142,7 @@ def _joint_error(
 def _parts_of_errors(
     design: JointDesign, terms: UnitLimits, wishes: tuple[float, ...]
 ) -> tuple[float, list[float]]:
-    """What the variance of the number of rows weighs, and what that of the cells of each attribute
-    does.
-    """
+    """The weight of the variance of the rows' number, and of those of each attribute's cells."""
     whole, cells = 0.0, [0.0] * len(design.shape)
     attributes = [design.attribute_of(count) for _, count in design.counts]
     attributes += [index for index, column in enumerate(design.columns) for _ in column.wanted]
@@ -173,14 +166,12 @@ def _parts_of_errors(
 
 
 def effort(shares: int) -> int:
-    """How many exchanges of so many shares are tried from each start, times the number of shares."""
+    """How many exchanges of so many shares are tried from each start, times their number."""
     return min(_EFFORT, _EFFORT_OF_CUBE * shares**3)
 
 
 def _choices(slots: tuple[Attributes, ...]) -> Iterator[list[int]]:
-    """Families to start from: each attribute alone, as many products of two as possible, and these
-    with the rows.
-    """
+    """Starts: attributes alone, as many products of two as possible, and these with the rows."""
     singles = [index for index, slot in enumerate(slots) if len(slot) == 1]
     rows = [index for index, slot in enumerate(slots) if not slot]
     yield singles or rows
@@ -207,9 +198,7 @@ def _start(slots: tuple[Attributes, ...], others: int, chosen: list[int]) -> Uni
 
 
 def _descended(units: Units, error: Callable[[Units], float]) -> Units:
-    """Shares that no exchange between two of them improves, or the best that was found within the
-    limit.
-    """
+    """Shares that no exchange of two improves, or the best that was found within the limit."""
     least, tries = error(units), effort(len(units)) // len(units)
     for stride in _STRIDES:
         moved = True
@@ -231,9 +220,7 @@ def _descended(units: Units, error: Callable[[Units], float]) -> Units:
 
 
 def _errors(design: JointDesign, terms: UnitLimits) -> list[Floats]:
-    """The errors of each number as combinations of the cells of its attribute, with mean square 1
-    if it is alone.
-    """
+    """A number's errors as combinations of its attribute's cells, with mean square 1 if alone."""
     weights: list[Floats] = [np.array([design.counted(count)]) for _, count in design.counts]
     for column in design.columns:
         lower, upper, lone = (

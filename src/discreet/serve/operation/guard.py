@@ -1,5 +1,4 @@
-"""The wrapper of the application: it checks the host, adds headers, writes the log, and lets no
-exception out.
+"""The wrapper of the application: checks the host, adds headers, logs, and lets no exception out.
 
 Also whether a server can answer (`Readiness`), and how it interrupts its statements (`stop`).
 """
@@ -131,7 +130,7 @@ def refusal_response(refusal: Refusal, headers: Mapping[str, str] | None = None)
 
 
 def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
-    """The refusal of a request for another server, or that a proxy in front may read differently."""
+    """The refusal of a request for another server, or one that a proxy may read differently."""
     names = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     counts = Counter(name for name, _ in scope["headers"])
     if scope["http_version"] not in ("1.0", "1.1") or not scope["path"].startswith("/"):
@@ -163,9 +162,7 @@ def _misdirection(scope: Scope, hosts: Collection[str]) -> Refusal | None:
 
 
 class Check:
-    """One thing that an answer needs; a check that hangs holds a thread of its own, however often
-    anybody asks.
-    """
+    """One thing that an answer needs; a check that hangs holds one thread, however often asked."""
 
     def __init__(self, part: str, study: str, work: Callable[[], Any]) -> None:
         self.part, self.study, self._work = part, study, work
@@ -175,9 +172,7 @@ class Check:
         self._done.set()
 
     def begin(self, *, anew: bool) -> None:
-        """Look again, in a thread, unless somebody does; without `anew`, also unless somebody has
-        just done so.
-        """
+        """Look again in a thread, unless somebody does, or, without `anew`, has just done so."""
         with self._lock:
             if (anew or time.monotonic() >= self._until) and self._done.is_set():
                 self._done.clear()
@@ -202,9 +197,7 @@ class Check:
 
 
 class Readiness:
-    """Whether the sources, the ledgers, the tokens and the disk can be used; failures go to the
-    operator's log.
-    """
+    """Whether sources, ledgers, tokens and disk can be used; failures go to the operator's log."""
 
     def __init__(self, studies: Mapping[str, Study], **others: Callable[[], Any]) -> None:
         self.checks = [

@@ -1,5 +1,4 @@
-"""The operator's log: one line for each event, as text or as JSON, and nothing that depends on a
-row.
+"""The operator's log: one line for each event, as text or JSON, and nothing that depends on a row.
 
 A request is logged with its name, method, route and status: the route and not the address, in which
 a client may have put a token or a key. The duration is not logged, since the time of a statement
@@ -34,9 +33,7 @@ def tell(event: str, sentence: str, **fields: Any) -> None:
 
 
 def tell_operator(error: BaseException | None, doing: str) -> None:
-    """Write an error to the operator's log: its place and kind, and its message only if the error
-    is ours.
-    """
+    """Log an error for the operator: place and kind, and the message only if the error is ours."""
     frames = extract_tb(getattr(error, "__traceback__", None))[-1:]
     line = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
     words = str(error) if isinstance(error, DiscreetError) else ""
@@ -68,7 +65,7 @@ class OneLine(logging.Formatter):
 
 
 class JsonLine(logging.Formatter):
-    """A JSON object for each record, in one line: time, level, event, and the fields of the event."""
+    """A JSON object for each record, in one line: time, level, event and the event's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         kind = record.exc_info[0] if record.exc_info else None

@@ -1,5 +1,4 @@
-"""Accuracy: the error of a mean as a function of n and ε, compared with randomized response; and
-the error of a plan.
+"""The error of a mean as a function of n and ε, beside randomized response; the error of a plan.
 
     mean of n values in [L, H]     ± ln(20)·(H − L)/nε at 95 %
     a fraction, root mean square   1/(√2·n·sinh(ε/2)) by discrete Laplace noise
@@ -48,9 +47,7 @@ def error(
     confidence: object = "0.95",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The half-width of the interval of a mean as a function of n and of ε, with the given point on
-    both.
-    """
+    """The half-width of a mean's interval by n and by ε, with the given point on both."""
     people, budget, level = (
         exact_count("n", n),
         exact_epsilon(epsilon),
@@ -96,9 +93,7 @@ def mean_reach(people: int, epsilon: Fraction, bounds: Range, level: Fraction) -
 def response(
     *, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH
 ) -> theme.Figure:
-    """The root mean square error of a fraction as a function of n: Laplace noise and randomized
-    response.
-    """
+    """The root mean square error of a fraction by n: Laplace noise and randomized response."""
     budget, most, wide = (
         exact_epsilon(epsilon),
         exact_count("largest", largest, least=10),
@@ -131,9 +126,7 @@ def largest(
     confidence: object = "0.95",
     width: object = theme.WIDTH,
 ) -> theme.Figure:
-    """The largest error of d counts of a histogram as a function of d, beside the error of one
-    count.
-    """
+    """The largest error of d counts of a histogram by d, beside the error of one count."""
     budget, level = exact_epsilon(epsilon), exact_confidence(confidence)
     cells, wide = exact_count("most", most, least=10), theme.pixels(width)
     scale = sensitivity.histogram(bins=2) / budget
@@ -187,11 +180,11 @@ def moves(*, most: object = 10_000, width: object = theme.WIDTH) -> theme.Figure
 
 
 def planned(plan: Plan, *, width: object = theme.WIDTH) -> theme.Figure:
-    """The errors of a plan as a function of its ε, with the plan itself as a point on each curve."""
+    """The errors of a plan as a function of its ε, with the plan itself a point on each curve."""
     wide, size, titles = theme.pixels(width), plan.size or _GUESS, plan.titles()
 
     def reaches(cost: Fraction) -> dict[str, float]:
-        """The half-widths if the whole plan cost this much; quantiles have none before the release."""
+        """Half-widths if the whole plan cost this much; quantiles have none before the release."""
         return {
             line.name: line.reach
             for share in plan.shares
@@ -243,9 +236,7 @@ def _panel(
     useless: float | None,
     span: tuple[float, float] | None = None,
 ) -> theme.Figure:
-    """Curves, the given point, and the zone where an answer is useless; `span` is the common
-    x-range of panels.
-    """
+    """Curves, the given point and the zone of useless answers; `span` is the panels' x-range."""
     names = list(dict.fromkeys(row["series"] for row in values))
     colors = (
         [theme.VERMILION[0], theme.BLUE[0], theme.GREEN[0]]
