@@ -123,8 +123,9 @@ class Policy:
     size : "public", optional
         That the number of people is public, also where it depends on their values: in a view, a
         SELECT, a text file.
-    table, delimiter, encoding, max_groups, delta, version, row_security, time_limit, ledger,
-    anchor, study, folder
+    table, delimiter, encoding, max_groups, delta, version, row_security, time_limit
+        See docs/studies.md.
+    ledger, anchor, study, folder
         See docs/studies.md.
 
     Examples
