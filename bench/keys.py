@@ -180,7 +180,7 @@ def opened(source: Path, places: Path, ledger: Path) -> Study:
         columns=columns,
     )
     study = Study(policy, ledger=ledger)
-    study.schema  # noqa: B018
+    study.schema  # noqa: B018 - reads the types
     return study
 
 

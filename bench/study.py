@@ -94,7 +94,7 @@ def one_size(source: Path, rows: int, folder: Path, *, peer: bool) -> None:
     epsilons = (1 + Fraction(at, 10**6) for at in itertools.count())
     connection = duckdb.connect()
     with Study(policy, ledger=folder / f"{rows}.ledger") as study:
-        study.version  # noqa: B018
+        study.version  # noqa: B018 - the files are hashed once
 
         def release() -> object:
             return study.sql(QUESTION, epsilon=next(epsilons)).release()

@@ -25,7 +25,7 @@ def hospital(folder: Path, rows: int) -> list[tuple[Any, ...]]:
     visit as it was.
     """
     generator: dict[str, Any] = {"__name__": "hospital"}
-    exec(blocks()["hospital.py"][0], generator)  # noqa: S102
+    exec(blocks()["hospital.py"][0], generator)  # noqa: S102 - the script of the page
     visits = list(generator["visits"](rows))
     with (folder / "visits.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)

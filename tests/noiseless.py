@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from cells import spread_out
-from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw are there
+from discreet import arrays as _arrays  # noqa: F401 - so that all modules that draw for it are there
 from discreet.draw import vector
 from discreet.draw.choice import Runs
 from discreet.release import mechanism

@@ -153,7 +153,7 @@ def build(target: Path) -> list[str]:
             "-f",
             "zensical.toml",
         ]
-        ended = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603
+        ended = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)  # noqa: S603 - ours
         if ended.returncode:
             return [ended.stdout + ended.stderr]
         shutil.rmtree(target, ignore_errors=True)

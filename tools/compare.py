@@ -48,7 +48,7 @@ def main() -> None:
 
     dp.enable_features("contrib")
     print(f"OpenDP {version('opendp')}, numpy {version('numpy')}, discreet {version('discreet')}")
-    generator = np.random.default_rng()  # noqa: TID251
+    generator = np.random.default_rng()  # noqa: TID251 - it is what is looked at
     opendp = dp.m.make_laplace(
         dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0
     )

@@ -116,7 +116,7 @@ def tested(folder: Path, tests: tuple[str, ...]) -> tuple[str | None, str]:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        ended = subprocess.run(  # noqa: S603
+        ended = subprocess.run(  # noqa: S603 - our own interpreter on our own tests
             command,
             cwd=folder,
             env=environment,
@@ -145,7 +145,7 @@ def verified(folder: Path) -> tuple[str | None, str]:
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONUNBUFFERED": "1"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     lines: list[str] = []
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
         command,
         cwd=folder,
         env=environment,

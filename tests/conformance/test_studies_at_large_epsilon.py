@@ -182,7 +182,7 @@ def values_of(plain, of, aggregate, where, keys):
     return {key: sorted(values) for key, values in found.items()}
 
 
-def near(aggregate, text, values, item) -> bool:  # noqa: PLR0911
+def near(aggregate, text, values, item) -> bool:  # noqa: PLR0911 - one case for each kind of number
     """Whether a released number is what the values say."""
     value, low, high = item
     n = len(values)

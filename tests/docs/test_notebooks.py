@@ -48,7 +48,7 @@ def run(cells: list[str]) -> list[Any]:
     for at, text in enumerate(cells):
         tree = ast.parse(text)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, f"cell {at}", "exec"), names)  # noqa: S102
+        exec(compile(tree, f"cell {at}", "exec"), names)  # noqa: S102 - our own notebook
         if last is not None:
             value = eval(compile(ast.Expression(last.value), f"cell {at}", "eval"), names)  # noqa: S307
             shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))

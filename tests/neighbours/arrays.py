@@ -136,7 +136,7 @@ def vars_of(part: Any) -> dict[str, Any]:
     return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
-def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR0912
+def call_of(random: Random, containers: list[Container]) -> Call:  # noqa: PLR0912 - one for each statistic
     """A random call."""
     container = random.choice(containers)
     bounds = random.choice([*_BOUNDS, (0, 1), (0, 10), (-7, 3)])

@@ -27,7 +27,7 @@ from zlib import crc32
 import pyarrow as pa
 from pyarrow import parquet
 
-import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there
+import discreet.files.answer_file  # noqa: F401 - so that every module that draws is there before draws are replaced
 from conforming import FIELDS, on_postgresql, on_spark
 from discreet import Policy, Study
 from discreet.engines.sql import engine

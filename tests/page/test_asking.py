@@ -300,7 +300,7 @@ def test_a_key_that_looks_like_markup_stays_text(open_tab, site):
     tab.planned()
     tab.release()
     assert tab.answered().get_by_role("rowheader", name=site.markup).count() == 1
-    tab.write(f"SELECT count(*) FROM people WHERE region = '{site.markup}'")  # noqa: S608
+    tab.write(f"SELECT count(*) FROM people WHERE region = '{site.markup}'")  # noqa: S608 - it is no database's
     tab.release()
     tab.page.locator("#releases code", has_text="onerror").wait_for()
     tab.page.locator("#column-list summary").first.click()

@@ -66,7 +66,7 @@ def shown_everywhere(tab, site, look):
     tab.page.locator("#confirm-yes").click()
     tab.answered()
     look("the answer")
-    tab.write(f"SELECT {LONG_NAMES} FROM people")  # noqa: S608
+    tab.write(f"SELECT {LONG_NAMES} FROM people")  # noqa: S608 - it is no database's
     tab.release()
     tab.answered()
     look("long names")

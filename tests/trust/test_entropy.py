@@ -107,7 +107,7 @@ def in_a_fork(draw, fork=os.fork) -> list[int]:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as answers:
-        drawn = pickle.loads(answers.read())  # noqa: S301
+        drawn = pickle.loads(answers.read())  # noqa: S301 - our own child
     os.waitpid(child, 0)
     return drawn
 

@@ -123,7 +123,7 @@ def test_a_server_that_is_killed_is_charged_once_and_the_next_answer_forgets_it(
         Study(policy(source), ledger=ledger) as study,
         Study(policy(source), ledger=ledger) as other,
     ):
-        other.schema  # noqa: B018
+        other.schema  # noqa: B018 - opened before the server is killed, in another process as it were
         try:
             lost_while_it_reads(study, machine)
             assert study.spent == 1

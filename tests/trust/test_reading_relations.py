@@ -154,7 +154,7 @@ def test_a_select_leaves_reading_to_discreet(query):
 )
 def test_a_variable_of_the_caller_is_no_table_of_a_select(folder, query):
     """Arrow reads CSV as well, so that the plan does not tell a table of the caller from a file."""
-    people = pa.table({"x": ["1"]})  # noqa: F841
+    people = pa.table({"x": ["1"]})  # noqa: F841 - DuckDB would find it by its name
     (folder / "x.csv").write_text("x\n1\n")
     with pytest.raises(InvalidParameter, match=r"people does not exist"):
         DuckDB(query)
@@ -244,7 +244,7 @@ def test_no_file_is_in_a_source_twice(folder, suffix):
     (folder / "two" / f"b.{suffix}").hardlink_to(folder / f"x.{suffix}")
     sources = ["one", "one/*", [f"x.{suffix}", f"./x.{suffix}"], ["two", f"x.{suffix}"]]
     if suffix != "jsonl":
-        sources.append(f"SELECT a FROM 'one/*.{suffix}'")  # noqa: S608
+        sources.append(f"SELECT a FROM 'one/*.{suffix}'")  # noqa: S608 - the test's own file
     for source in sources:
         with pytest.raises(
             InvalidParameter, match=r"a file must be in the source once, and .* are the same file"

@@ -339,7 +339,7 @@ class TestSpark:
         released = {row["name"]: (row["n"], row["small"]) for row in found.collect()}
         expected, scales = {}, set()
         for file in heard.iterdir():
-            given, notes = pickle.loads(file.read_bytes())  # noqa: S301
+            given, notes = pickle.loads(file.read_bytes())  # noqa: S301 - our own
             noise = np.stack([drawn for _, drawn in notes])
             scales |= {scale for scale, _ in notes}
             assert noise.shape == (2, len(given))

@@ -435,7 +435,7 @@ def refuse_tangled(columns: Mapping[str, Declared]) -> None:
         children[declared.parent] = name
     for name, child in children.items():
         while child in children and child != name:
-            child = children[child]  # noqa: PLW2901
+            child = children[child]  # noqa: PLW2901 - follow the chain to its end
         if child == name:
             raise InvalidParameter(
                 f"columns.{name}.parent: it must not lead back to {quote(name)}; leave it out"

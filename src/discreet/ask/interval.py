@@ -71,7 +71,7 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 }
 
 
-def interval(  # noqa: PLR0911
+def interval(  # noqa: PLR0911 - one case for each class
     expression: Expression, columns: Mapping[str, Declared], whole: Mapping[str, bool]
 ) -> Interval:
     """The interval of a number (a condition counts as 0 or 1); `whole` says which columns hold

@@ -78,7 +78,7 @@ class _Check:
     def __init__(self) -> None:
         self.parts = 0
 
-    def kind(self, expression: Expression, depth: int) -> Kind:  # noqa: PLR0911, PLR0912
+    def kind(self, expression: Expression, depth: int) -> Kind:  # noqa: PLR0911, PLR0912 - one case for each class
         self.parts += 1
         if depth > DEEPEST or self.parts > MOST_PARTS:
             raise refused(

@@ -98,7 +98,7 @@ def decimal(number: Fraction) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}".rstrip("0")
 
 
-def _normal(expression: Any) -> Any:  # noqa: PLR0911
+def _normal(expression: Any) -> Any:  # noqa: PLR0911 - one case for each rule
     """The normal form of an expression, or of each expression in a tuple; anything else does not
     change.
     """
@@ -190,7 +190,7 @@ def _negated(part: Expression) -> Expression:
     return row.Negation(part)
 
 
-def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912
+def text(expression: Expression) -> str:  # noqa: PLR0911, PLR0912 - one case for each class
     """The expression in SQL, with all parentheses."""
     match expression:
         case row.Column(name, kind, reading):

@@ -383,7 +383,7 @@ def _columns(columns: object, folder: Path | None) -> dict[str, Declared]:
         if isinstance(options, Mapping):
             refuse_unknown(options, _COLUMN_KEYS, f"columns.{name}.")
             try:
-                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901
+                options = Declared(**options, name=name, folder=folder)  # noqa: PLW2901 - as read
             except InvalidParameter as error:
                 words = str(error)
                 if folder:  # TOML
@@ -434,7 +434,7 @@ def _path_text(path: object) -> str:
         return str.__str__(path if issubclass(type(path), str) else str(path))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: S110
+    except BaseException:  # noqa: S110 - as in `InMemory`; no `__context__` may hold its error
         pass
     raise InvalidParameter("its path cannot be read: its own code failed; give a text")
 

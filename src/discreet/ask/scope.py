@@ -224,7 +224,7 @@ class Scope:
         )
         return Group(name, of, keys, declared.other, bins)
 
-    def _keys(self, of: Expression, declared: Declared) -> Keys:  # noqa: PLR0911
+    def _keys(self, of: Expression, declared: Declared) -> Keys:  # noqa: PLR0911 - one case for each class
         """The keys of an expression that has no bins."""
         match of:
             case Column(name) if declared.discover and declared.keys is None:

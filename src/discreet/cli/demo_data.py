@@ -35,14 +35,14 @@ age       = { bounds = [0, 100] }
 income    = { bounds = [0, 200000] }
 """
 
-_FIRST = (  # noqa: SIM905
+_FIRST = (  # noqa: SIM905 - a list of words is easier to read as one text
     "Ash Barn Beck Birch Black Bram Bright Brook Burn Cal Carl Cedar Chester Clay Cold Cran Cross"
     " Dale Deer Dun Earl East Elm Fair Farn Fern Ford Fox Glen Gold Gran Green Hal Hart Haw Hazel"
     " High Hol Iron Kel Kings Lake Lang Lin Long Lyn Maple Mar Mead Mill Moor New North Oak Old"
     " Pine Ray Red Rich Rose Row Sand Shel Silver South Stan Stone Sun Thorn Up Wal West Wild Win"
     " Wood"
 ).split()
-_LAST = (  # noqa: SIM905
+_LAST = (  # noqa: SIM905 - a list of words is easier to read as one text
     "bank beck borough bourne bridge brook burgh bury by cliff combe cote croft dale den don field"
     " fold ford gate grove ham haven hill holm hurst land lea leigh low mere mill minster mont moor"
     " mouth ness port ridge shaw side stead stoke stow thorpe ton view ville wick worth"

@@ -190,7 +190,7 @@ def _show_next(policy: str, study: Study, keys: Discovered) -> None:
         text if text.isidentifier() else quoted(text) for text in (column, study.policy.table)
     )
     terminal.say("The ledger stores the keys, and questions can use them:", style="dim")
-    question = f"SELECT {name}, count(*) FROM {table} GROUP BY {name}"  # noqa: S608
+    question = f"SELECT {name}, count(*) FROM {table} GROUP BY {name}"  # noqa: S608 - for a reader
     terminal.say_command(["plan", policy, question], {"epsilon": "0.1"})
 
 

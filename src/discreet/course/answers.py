@@ -90,7 +90,7 @@ def _finite(value: Any) -> float:
             found = float(item)
             if math.isfinite(found):
                 return found
-    except Exception:  # noqa: S110
+    except Exception:  # noqa: S110 - whatever is no number
         pass
     raise Unreadable("that is not a finite number")
 

@@ -204,7 +204,7 @@ def _year(epsilon: str, months: int, several: int) -> Answers:
     return {"once": budget / (1 + last), "thrice": budget / (min(several, months) + last)}
 
 
-def _newspapers(epsilon: str, papers: int) -> Answers:  # noqa: ARG001
+def _newspapers(epsilon: str, papers: int) -> Answers:  # noqa: ARG001 - their number changes nothing
     """The loss of the published count; whether redrawn noise gives neighbours the same outputs."""
     noise, near = DiscreteLaplace(1 / Fraction(epsilon)), range(-10, 11)
     outputs = [{count + draw for draw in near} for count in (30, 31)]

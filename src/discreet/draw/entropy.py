@@ -123,7 +123,7 @@ def _system_seed(count: int) -> bytes:
     """`count` bytes from the system, after two checks: none is missing, and they are never the same
     twice.
     """
-    global _last_seed  # noqa: PLW0603
+    global _last_seed  # noqa: PLW0603 - one for the process, inherited by its forks
     try:
         seed, second = os.urandom(count), os.urandom(count)
     except Exception as failure:

@@ -136,7 +136,7 @@ def safely(
             return work(data)
     except (InvalidParameter, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: S110
+    except BaseException:  # noqa: S110 - no `__context__` may hold the error of a container
         pass
     raise refusal or _refused(data)
 
@@ -410,7 +410,7 @@ def _kind(name: str) -> str:
     return kind
 
 
-def _number(item: Any) -> float:  # noqa: PLR0911
+def _number(item: Any) -> float:  # noqa: PLR0911 - one for each type
     """An item of a list as a float; NaN if it is not a number, and infinite if it is too large.
 
     A subclass of a number or a text counts as what it holds, whatever its methods do.

@@ -37,7 +37,7 @@ from discreet.parameters import quote
 
 _NUMBER = re.compile(NUMBER_PATTERN)
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - dates here have no zone
 _TABLE = 2**20
 """Integer keys within a smaller range are looked up in a table."""
 _NONE = -1
@@ -68,7 +68,7 @@ def placed(data: Any, keys: Keys, *, other: bool = False, missing: Key | None = 
     return Column(values=indices, whole=True, truth=False, nullable=not covered)
 
 
-def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912
+def _cells(data: Any) -> Any:  # noqa: PLR0911, PLR0912 - one for each container
     """The column as a `Column` of numbers or truth values, or as an Arrow array of texts, days or
     times.
     """

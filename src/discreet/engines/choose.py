@@ -18,7 +18,7 @@ from discreet.errors import InvalidParameter, of_source, without_context
 
 
 @without_context
-def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008
+def engine_of(source: Any, layout: Layout = Layout()) -> Engine:  # noqa: B008 - a frozen value
     """The engine over a source; a source that cannot be opened is refused."""
     with of_source():
         return _engine_of(source.opened() if type(source) is InMemory else source, layout)

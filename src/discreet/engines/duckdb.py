@@ -107,7 +107,7 @@ class DuckDB(SQLEngine):
 
     dialect = DUCKDB
 
-    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         self._foreign = issubclass(type(source), engine.DuckDBPyRelation)
         self._lock = _RELATIONS if self._foreign else threading.Lock()
         self._connection = _connection()
@@ -248,7 +248,7 @@ class DuckDB(SQLEngine):
         """
         return stamp_of([file for file in self._files if suffix_of(file) in PARQUET])
 
-    def _explained(self, error: Exception) -> Failure | None:  # noqa: PLR0911
+    def _explained(self, error: Exception) -> Failure | None:  # noqa: PLR0911 - one case for each kind of failure
         """What an error means, by the source's files, by its class, and by DuckDB's words about a
         file.
         """
@@ -337,7 +337,7 @@ def _limited(relation: engine.DuckDBPyRelation, limit: str) -> Iterator[None]:
 def _bound(
     source: engine.DuckDBPyConnection | engine.DuckDBPyRelation,
     sql: str,
-    discreet_keys: Any,  # noqa: ARG001
+    discreet_keys: Any,  # noqa: ARG001 - DuckDB finds the table by the name of the parameter
 ) -> Any:
     """A SELECT over a relation, or over the view SOURCE of a connection."""
     return (

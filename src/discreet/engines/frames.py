@@ -141,7 +141,7 @@ def text_of(item: object) -> str | None:
         return None
 
 
-def _written(item: Any) -> Any:  # noqa: PLR0911
+def _written(item: Any) -> Any:  # noqa: PLR0911 - one case for each type
     if isinstance(item, np.datetime64):  # NaT has no year in the range
         near = int(item.astype("datetime64[Y]").astype(np.int64)) in _YEARS
         return str(item.astype("datetime64[us]").item()) if near else None
@@ -149,7 +149,7 @@ def _written(item: Any) -> Any:  # noqa: PLR0911
         item = float(item)
     elif isinstance(item, np.generic) and not isinstance(item, np.timedelta64):
         item = item.item()
-    if item != item:  # noqa: PLR0124
+    if item != item:  # noqa: PLR0124 - NaN, NaT
         return None
     match item:
         case str():

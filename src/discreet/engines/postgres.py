@@ -247,7 +247,7 @@ class PostgreSQL(SQLEngine):
 
     dialect = POSTGRESQL
 
-    def __init__(self, source: str, layout: Layout = Layout()) -> None:  # noqa: B008
+    def __init__(self, source: str, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         address, _, table = source.partition("#")
         if not table:
             raise InvalidParameter(

@@ -139,7 +139,7 @@ class Spark(SQLEngine):
 
     dialect = SPARK
 
-    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008
+    def __init__(self, source: Any, layout: Layout = Layout()) -> None:  # noqa: B008 - a frozen value
         self._lock = threading.Lock()
         self._source = source
         self._seconds = layout.time_limit
@@ -306,7 +306,7 @@ class Spark(SQLEngine):
             remove(tag)
 
 
-def explained(  # noqa: PLR0911
+def explained(  # noqa: PLR0911 - one case for each kind of failure
     error: Exception, source: object, files: Iterable[Path] = ()
 ) -> Failure | SourceUnusable | None:
     """What an error of Spark means, by conditions and classes of causes, without a message."""

@@ -106,7 +106,7 @@ def noisy_batches(
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
     """The items, computed in advance by another thread."""
     source, end = iter(items), object()
-    step: Callable[[], Any] = lambda: next(source, end)  # noqa: E731
+    step: Callable[[], Any] = lambda: next(source, end)  # noqa: E731 - `next` has several types
     with ThreadPoolExecutor(1) as pool:
         # in a copy of the context, where `noting` is
         futures = deque(pool.submit(copy_context().run, step) for _ in range(_AHEAD))

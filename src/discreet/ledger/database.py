@@ -346,7 +346,7 @@ _SERVER_STATES = {
 """What a ledger's server does when it fails, by SQLSTATE."""
 
 
-def _of_server(  # noqa: PLR0911
+def _of_server(  # noqa: PLR0911 - one case for each kind of failure
     failure: Exception, driver: Any, spent: bool | None, *, connecting: bool
 ) -> DiscreetError:
     # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -385,7 +385,7 @@ def _of_server(  # noqa: PLR0911
 _IOERR, _FULL, _CANTOPEN = 10, 13, 14
 
 
-def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # noqa: PLR0911
+def _of_file(number: int, code: str, spent: bool | None) -> DiscreetError:  # noqa: PLR0911 - one case for each result
     """What a result of SQLite means: https://sqlite.org/rescode.html."""
     match number:
         case 5 | 6:  # BUSY, LOCKED

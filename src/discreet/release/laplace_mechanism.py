@@ -234,7 +234,7 @@ def _to_steps(answer: Any, grid: Grid) -> int:
         number = float(answer)
     except OverflowError:  # an integer among floats
         number = _LARGEST if answer > 0 else -_LARGEST
-    if number != number:  # noqa: PLR0124
+    if number != number:  # noqa: PLR0124 - NaN
         return 0
     number = min(max(number, -_LARGEST), _LARGEST)
     if abs(grid.exponent) <= _ORDINARY and abs(number) < 2.0**100:

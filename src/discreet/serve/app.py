@@ -413,7 +413,7 @@ class StoredResponse(Response):
     def __init__(self, body: bytes, media_type: str) -> None:
         super().__init__(media_type=media_type)
         self.headers["content-length"] = str(len(body))
-        self._file = TemporaryFile()  # noqa: SIM115
+        self._file = TemporaryFile()  # noqa: SIM115 - closed after it is sent
         self._file.write(body)
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:

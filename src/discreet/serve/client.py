@@ -133,7 +133,7 @@ class Server:
             pass
         except DiscreetError:
             raise
-        except Exception:  # noqa: S110
+        except Exception:  # noqa: S110 - a part of another type or with another name may fail in any way
             pass
         raise self._foreign()
 

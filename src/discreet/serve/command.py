@@ -96,7 +96,7 @@ def run(
     ] = False,
     allowed_host: Annotated[
         list[str], typer.Option(help="Another host name that clients use; repeatable.")
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006 - typer copies it
     quantum: Annotated[
         float, typer.Option(help="Answers are sent at multiples of this many seconds.")
     ] = 0.25,

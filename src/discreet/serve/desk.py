@@ -94,7 +94,7 @@ class Desk:
         self._studies, self._requests, self._limits = dict(studies), requests, limits
         self._discovering = {name: threading.Lock() for name in studies}
         for study in self._studies.values():
-            study.schema  # noqa: B018
+            study.schema  # noqa: B018 - opened before the threads start, so that they share it
         self._keys = {name: study_key(study) for name, study in studies.items()}  # creates ledgers
 
     def studies(self, person: Person) -> bodies.Studies:

@@ -183,7 +183,7 @@ def _obeys(words: Words, value: Any) -> bool:
     return "enum" not in words or value in list(words["enum"])
 
 
-def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911
+def json_schema(kind: Any) -> dict[str, Any]:  # noqa: PLR0911 - one line for each form of a type
     """The JSON Schema of a type; for a body, a reference to its name.
 
     >>> json_schema(list[str] | None)

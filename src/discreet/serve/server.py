@@ -147,7 +147,7 @@ def open_studies(
             )
         studies[name] = study
         with waiting(say, f"the source of {path}"):
-            study.schema  # noqa: B018
+            study.schema  # noqa: B018 - kept by the study
     return studies
 
 

@@ -327,7 +327,7 @@ def _mechanisms_of_study(study: Study) -> list[dict[str, Any]]:
         if column is None or row.menu is None:
             continue
         form = row.form.format(column=column, share="0.9")
-        question = f"SELECT {form} FROM {quoted(study.policy.table)}"  # noqa: S608
+        question = f"SELECT {form} FROM {quoted(study.policy.table)}"  # noqa: S608 - read by our own parser
         plan = study.sql(question, epsilon=_PROOF)
         proof = proved(plan)
         proof.pop("covers", None)

@@ -131,7 +131,7 @@ def words_of(query: Query, unit: str) -> str:
     return one_line(sentence + where)
 
 
-def _phrases(aggregate: Aggregate, unit: str) -> list[str]:  # noqa: PLR0911
+def _phrases(aggregate: Aggregate, unit: str) -> list[str]:  # noqa: PLR0911 - one case for each aggregate
     """A noun phrase for each number of an aggregate."""
     match aggregate:
         case Count(of):

@@ -476,7 +476,7 @@ def request_of(plan: Plan) -> Request:
 # -- totals ----------------------------------------------------------------------------------------
 
 
-def totals_of(  # noqa: PLR0911
+def totals_of(  # noqa: PLR0911 - one for each law
     law: str, grid: ValueGrid, n: int, total: int, squared: int = 0
 ) -> list[int]:
     """The totals of a law from the number, the sum and the sum of squares of a = x − L."""

@@ -262,7 +262,7 @@ class Part:
         return self.rows * (max(moves, comes) if self.cells == 1 else max(moves, 2 * comes))
 
 
-def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Moves:  # noqa: PLR0911
+def _row_of(law: str, facts: dict[str, Fraction], weights: list[Fraction]) -> Moves:  # noqa: PLR0911 - a law each
     """The moves of a row that may be the worst, by its law."""
     zero = Fraction(0)
     lower, upper = facts.get("lower", zero), facts.get("upper", zero)

@@ -162,7 +162,7 @@ def _parts_of_share(share: Share, plan: Plan, titles: dict[str, str]) -> list[Pa
     return parts
 
 
-def _parts(  # noqa: PLR0911
+def _parts(  # noqa: PLR0911 - one for each design
     design: object,
     release: Callable[[Exact[Any]], Any],
     draws: list[Draw],

@@ -32,7 +32,7 @@ from discreet.ask.kinds import kind_of
 from discreet.ask.normal import canonical, decimal, normal
 from discreet.errors import QueryRefused
 
-NEW_YEAR = datetime(2020, 1, 1)  # noqa: DTZ001
+NEW_YEAR = datetime(2020, 1, 1)  # noqa: DTZ001 - dates of the row language have no zone
 AGE, NAME = Column("age", "number"), Column("name", "text")
 DAY, SMOKER, OTHER = Column("day", "date"), Column("smoker", "truth"), Column("other", "truth")
 
@@ -207,7 +207,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-def value(expression: Expression, row: dict[str, bool | None]) -> bool | None:  # noqa: PLR0911
+def value(expression: Expression, row: dict[str, bool | None]) -> bool | None:  # noqa: PLR0911 - one for each class
     """Three-valued logic, as SQL has it."""
     match expression:
         case Column(name, _):

@@ -237,7 +237,7 @@ def test_a_text_in_a_list_is_the_number_it_writes_by_the_rule_of_cast(make):
     assert values[: len(NUMBERS) + 1].tolist() == [34, -1.5, 2000, 0.5, 7, 1, 1e-99, 8]
     assert np.isnan(values[len(NUMBERS) + 1 :]).all()
     cells = [*NUMBERS, *OTHER_TEXTS]
-    assert [number if number == number else None for number in column(cells).values] == [  # noqa: PLR0124
+    assert [number if number == number else None for number in column(cells).values] == [  # noqa: PLR0124 - NaN
         reference.evaluate(ask.Cast(ask.Column("cell", "text"), "number"), {"cell": cell})
         for cell in cells
     ]

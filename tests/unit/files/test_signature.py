@@ -229,7 +229,7 @@ def test_a_large_answer_in_a_file_is_signed_where_it_lies(made, tmp_path):
 def test_a_copy_of_an_answer_is_the_answer_without_its_study(made):
     answer = made[2]
     for copied in (
-        pickle.loads(pickle.dumps(answer)),  # noqa: S301
+        pickle.loads(pickle.dumps(answer)),  # noqa: S301 - our own
         copy.deepcopy(answer),
     ):
         assert copied == answer

@@ -63,7 +63,7 @@ def releases():
 def test_a_copy_tells_the_same_at_every_confidence(name, releases):
     release = releases[name]
     for again in (
-        pickle.loads(pickle.dumps(release)),  # noqa: S301
+        pickle.loads(pickle.dumps(release)),  # noqa: S301 - our own
         copy.copy(release),
         copy.deepcopy(release),
         type(release).from_json(release.to_json()),

@@ -109,7 +109,7 @@ def _database(path: Path, wanted: str, name: str) -> Iterator[str]:
                 raise _ambiguous(path, [f"{table}.{column_name}" for column_name in names])
             chosen = column or (name if name in names else names[0])
             quoted = ['"' + text.replace('"', '""') + '"' for text in (chosen, table)]
-            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608
+            rows = opened.execute(f"SELECT {quoted[0]} FROM {quoted[1]}")  # noqa: S608 - names from the schema of the file
             yield from (str(row[0]) for row in rows if row[0] is not None)
     except sqlite3.Error:
         raise InvalidParameter(

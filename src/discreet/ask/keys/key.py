@@ -44,12 +44,12 @@ def moment(value: Any) -> datetime:
     >>> moment(date(2020, 1, 31))
     datetime.datetime(2020, 1, 31, 0, 0)
     """
-    if value != value:  # noqa: PLR0124
+    if value != value:  # noqa: PLR0124 - NaT
         raise InvalidParameter("a date must not be missing, as in 2020-01-31, got NaT")
     if type(value).__name__ == "datetime64":
         value = value.astype("datetime64[us]").item()
     if not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)  # noqa: DTZ001
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - dates here have no zone
     if value.tzinfo is not None:
         raise InvalidParameter("a date must be without a time zone, such as 2020-01-31")
     if type(value) is datetime:
@@ -63,7 +63,7 @@ def moment(value: Any) -> datetime:
         value.second,
         value.microsecond,
     )
-    return datetime(*parts)  # noqa: DTZ001
+    return datetime(*parts)  # noqa: DTZ001 - a subclass of pandas
 
 
 def is_written_date(value: object) -> bool:

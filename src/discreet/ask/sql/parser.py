@@ -315,7 +315,7 @@ class _Parser:
             )
         return TYPES[key]
 
-    def atom(self) -> Node:  # noqa: PLR0911
+    def atom(self) -> Node:  # noqa: PLR0911 - one case for each kind of word
         key, value = self.key, self.words[self.index].value
         if key == NUMBER:
             return Literal(self.number())

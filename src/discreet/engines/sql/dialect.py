@@ -254,7 +254,7 @@ class Dialect(Protocol):
         """How many edges are at or below a number; None if an ASOF join with them is better."""
         return None
 
-    def keys(self, index: int, order: int, kind: str) -> Tree:  # noqa: ARG002
+    def keys(self, index: int, order: int, kind: str) -> Tree:  # noqa: ARG002 - one table has all keys
         """The declared keys with columns k… and p… of a group, the order-th that is joined."""
         return table(KEYS)
 

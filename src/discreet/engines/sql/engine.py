@@ -113,7 +113,7 @@ class SQLEngine(ABC):
 
         return guarded(type(self).__name__, name, work, explained)
 
-    def _explained(self, error: Exception) -> Failure | DiscreetError | None:  # noqa: ARG002
+    def _explained(self, error: Exception) -> Failure | DiscreetError | None:  # noqa: ARG002 - for engines that know
         """What an error of the engine means."""
         return None
 

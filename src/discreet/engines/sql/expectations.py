@@ -40,7 +40,7 @@ from discreet.engines.sql.trees import Tree, alias, union, whole
 from discreet.errors import EngineFailed
 
 _NAN, _INFINITE = float("nan"), float("inf")
-_LEAP, _OLD = datetime(2024, 2, 29, 23, 59, 59, 500_000), datetime(1969, 12, 31)  # noqa: DTZ001
+_LEAP, _OLD = datetime(2024, 2, 29, 23, 59, 59, 500_000), datetime(1969, 12, 31)  # noqa: DTZ001 - moments have no zone
 
 ROWS: Final[dict[str, tuple[Kind, list[Any]]]] = {
     "real": ("number", [None, _NAN, _INFINITE, -_INFINITE, 2.5, -2.5]),

@@ -130,7 +130,7 @@ class Facts:
             else call("coalesce", point, whole(value.missing - grid.lower))
         )
 
-    def aggregate(self, measure: Measure, unit: str | None) -> Tree:  # noqa: PLR0911
+    def aggregate(self, measure: Measure, unit: str | None) -> Tree:  # noqa: PLR0911 - one case for each measure
         match measure:
             case Units() if unit is not None:
                 return exp.Count(this=exp.Distinct(expressions=[column("unit")]))

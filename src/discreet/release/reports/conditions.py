@@ -96,7 +96,7 @@ class _Cell:
         self.undecided_bin = filled and group.edges is not None
         self.only_missing = key is None and group.keys.kind == "truth" and len(group.keys) == 2
 
-    def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911
+    def holds(self, condition: Expression) -> bool | None:  # noqa: PLR0911 - a row of a table each
         """True, False, or None for neither: missing, or false for some and missing for others."""
         match condition:
             case Every(parts) | Some(parts):

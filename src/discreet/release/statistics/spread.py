@@ -192,7 +192,7 @@ def _tilted_radius(
 
     The density of |S| falls, so that P(|S| ≤ λt) ≥ λ·P(|S| ≤ t) for λ ≤ 1: so small confidences
     follow from a larger.
-    """  # noqa: D400, D415
+    """  # noqa: D400, D415 - a formula follows
     sizes, of_row = distinct_rows(weights.reshape(-1, weights.shape[-1]), times)
     times, begin = np.sort(times), None
     held = max(confidence, _RARELY)

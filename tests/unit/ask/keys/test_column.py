@@ -212,7 +212,7 @@ ONE_NUMBER = [
 
 @pytest.mark.parametrize(("column", "keys"), ONE_NUMBER)
 def test_keys_that_are_one_double_are_refused_before_the_spend(column, keys):
-    question = f"SELECT {column}, count(*) AS c FROM data GROUP BY {column}"  # noqa: S608
+    question = f"SELECT {column}, count(*) AS c FROM data GROUP BY {column}"  # noqa: S608 - of names above
     with Study.from_frame(ROWS, epsilon=2, keys={column: keys}) as study:
         for asked in (
             lambda: study.sql(question, epsilon=1),
