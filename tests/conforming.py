@@ -810,10 +810,8 @@ def check_custodians_counts(opened) -> None:
     units = ["x", "X ", "x", "y", None, "y", "x", "z", "é", "É"]
     engine, _ = opened(pa.table({"cell": pa.array(cells), "unit": pa.array(units)}))
     cell = ask.Column("cell", "text")
-    there, cleaned = (
-        ask.Negation(ask.Missing(cell)),
-        ask.Column("cell", "text", ask.Reading(trim=True, casefold=True)),
-    )
+    there = ask.Negation(ask.Missing(cell))
+    cleaned = ask.Column("cell", "text", ask.Reading(trim=True, casefold=True))
     assert list(engine.frequent(cell, there, 2).reveal().items()) == [("b", 3), ("a", 2)]
     assert engine.frequent(cleaned, there, 9).reveal() == {"a": 3, "b": 3, "é": 2, "c": 1}
     assert engine.rows_of_units("unit", 1).reveal() == [9, 6, 2, 3, 4]

@@ -137,10 +137,8 @@ class Group:
 
         most = 0.5 if sample else 0.25
         lows, highs = solutions(known[:, 0], b0 + b1 + b2 - sample, threshold, 0.0, most)
-        width, half = (
-            float(self.grid.width * self.grid.step),
-            (0.0 if self.grid.exact else float(self.grid.step) / 2),
-        )
+        width = float(self.grid.width * self.grid.step)
+        half = 0.0 if self.grid.exact else float(self.grid.step) / 2
         half *= math.sqrt(2) if sample else 1
         low, high = (math.sqrt(end) * width for end in (float(lows.min()), float(highs.max())))
         return max(low - half, 0.0) ** 2, min((high + half) ** 2, most * width**2)

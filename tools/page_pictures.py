@@ -74,10 +74,8 @@ def page_of(folder: Path) -> Iterator[tuple[str, str]]:
             "job": {"keys": "discover"},
         },
     )
-    study, access = (
-        Study(policy, ledger=folder / "people.ledger", name="people"),
-        Access(folder / "access", new=True),
-    )
+    study = Study(policy, ledger=folder / "people.ledger", name="people")
+    access = Access(folder / "access", new=True)
     requests, limits = Requests(folder / "requests"), Limits(discovery=True)
     study.ledger.allot("ann", "0.8", study="people")
     token = str(access.permit("ann", role="analyst", study=study_key(study)))

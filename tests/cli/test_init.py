@@ -74,10 +74,8 @@ def test_what_is_not_said_and_has_no_default_is_refused_by_name(unreadable):
 
 
 def test_a_key_with_a_comma_stands_in_quotes_and_the_keys_are_counted(unreadable):
-    apart, held = (
-        ["county=Dukes, Essex,Ear, Nose & Throat"],
-        ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "'],
-    )
+    apart = ["county=Dukes, Essex,Ear, Nose & Throat"]
+    held = ['county=Dukes, "Ear, Nose & Throat" ,"a ""b"" "']
     told = one_after_another(
         [
             [

@@ -101,13 +101,11 @@ def test_an_integer_beside_a_float_pays_for_the_rounding_too(tmp_path, whole, mo
     from discreet.files.add_noise import add_noise
     from discreet.release import laplace_mechanism as mechanism
 
-    scales, seen = (
-        {
-            "noisy": batches.noisy_into,
-            "laplace_mechanism": mechanism.laplace_mechanism,
-        },
-        [],
-    )
+    scales = {
+        "noisy": batches.noisy_into,
+        "laplace_mechanism": mechanism.laplace_mechanism,
+    }
+    seen = []
 
     def integers(target, numbers, scale, **more):
         seen.append((numbers.dtype.kind, scale))

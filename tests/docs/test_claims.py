@@ -276,10 +276,8 @@ def test_a_discovery_adds_at_most_its_delta_to_what_an_attacker_gains():
     assert "A discovery of keys adds at most its δ." in page("docs/limits.md")
     for epsilon, delta in product((0.01, 0.5, 1.0, 3.0), (1e-9, 1e-3)):
         for steps in (1, 2):  # two steps from one value to another, under add-remove
-            loss, failing = (
-                steps * epsilon,
-                delta * sum(math.exp(step * epsilon) for step in range(steps)),
-            )
+            loss = steps * epsilon
+            failing = delta * sum(math.exp(step * epsilon) for step in range(steps))
             best = optimize.linprog(
                 [-1, 1],  # of p and p′, so that p − p′ is largest
                 A_ub=[[1, -math.exp(loss)], [math.exp(loss), -1]],

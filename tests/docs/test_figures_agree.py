@@ -9,12 +9,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STATISTICS = "docs/statistics.md"
-README, GOALS, TABLES, COMPARISON = (
-    "README.md",
-    "docs/performance.md",
-    "docs/performance-tables.md",
-    "docs/comparison.md",
-)
+README = "README.md"
+GOALS = "docs/performance.md"
+TABLES = "docs/performance-tables.md"
+COMPARISON = "docs/comparison.md"
 
 FIGURES: dict[str, dict[str, str]] = {
     "draws over numpy": {

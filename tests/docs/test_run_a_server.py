@@ -171,10 +171,8 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_image_is_built_from_what_a_checkout_has():
-    made, project = (
-        instructions(),
-        tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"],
-    )
+    made = instructions()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     known = {
         "FROM",
         "WORKDIR",

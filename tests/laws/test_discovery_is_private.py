@@ -218,10 +218,8 @@ def counted(rows: list[tuple[str | None, str | None]], limit: int) -> dict[str |
 @given(rows=ROWS, limit=st.integers(1, 3), unit=st.sampled_from("uvw"))
 @example(rows=[("u", "a"), ("u", "a"), ("u", "b")], limit=3, unit="u")
 def test_a_unit_counts_once_in_at_most_the_allowed_number_of_keys(rows, limit, unit):
-    with_unit, without = (
-        counted(rows, limit),
-        counted([row for row in rows if row[0] != unit], limit),
-    )
+    with_unit = counted(rows, limit)
+    without = counted([row for row in rows if row[0] != unit], limit)
     moved = {key: with_unit.get(key, 0) - without.get(key, 0) for key in {*with_unit, *without}}
     own = {key for who, key in rows if who == unit and key is not None}
     assert all(move in (0, 1) for move in moved.values())

@@ -147,10 +147,8 @@ def test_random_neighbours_stay_within_the_sensitivity(
     name: str, relation: str, data: st.DataObject
 ) -> None:
     f, delta = BY_N[name]
-    low, width = (
-        data.draw(st.fractions(-100, 100, max_denominator=50)),
-        data.draw(st.fractions(1, 100, max_denominator=50)),
-    )
+    low = data.draw(st.fractions(-100, 100, max_denominator=50))
+    width = data.draw(st.fractions(1, 100, max_denominator=50))
     high = low + width
     # half of the values at the bounds, where the worst cases are
     value = st.sampled_from([low, high]) | st.integers(0, 1000).map(

@@ -143,11 +143,9 @@ ROW = {"place": "north", "level": 1, "age": 0, "pay": 0.0, "well": True}
 
 @pytest.mark.parametrize("relation", ["change-one", "add-remove"])
 def test_some_pair_reaches_epsilon(relation):
-    others, mine, theirs = (
-        [ROW] * 3,
-        {**ROW, "place": "west", "age": 10},
-        {**ROW, "place": None, "age": None},
-    )
+    others = [ROW] * 3
+    mine = {**ROW, "place": "west", "age": 10}
+    theirs = {**ROW, "place": None, "age": None}
     rows = [*others, mine], others if relation == "add-remove" else [*others, theirs]
     assert Fraction(99, 100) * EPSILON < loss(*rows, {"neighbors": relation}, PLAIN) <= EPSILON
 

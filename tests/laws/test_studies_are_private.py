@@ -383,12 +383,10 @@ def test_control_groups_beyond_max_groups_are_caught(ledger):
 
 def test_control_a_sum_under_where_that_is_given_only_the_range_is_caught(ledger):
     policy = CHANGE | {"columns": {"age": {"bounds": [100, 101]}}}
-    question, pair = (
-        "SELECT sum(age) FROM data WHERE well",
-        (
-            [{"age": 101, "well": True}],
-            [{"age": 101}],
-        ),
+    question = "SELECT sum(age) FROM data WHERE well"
+    pair = (
+        [{"age": 101, "well": True}],
+        [{"age": 101}],
     )
     assert broken(ledger, policy, question, pair) == []
     only_range = lambda self, terms, epsilon: [self.grid.width * terms.rows / epsilon]  # noqa: E731
@@ -417,12 +415,10 @@ def test_control_a_design_for_public_sizes_is_caught_where_missing_values_are_dr
 
 def test_control_the_number_of_rows_that_is_taken_as_public_is_the_same_on_both_tables(ledger):
     policy = CHANGE | REPLACED
-    question, pair = (
-        "SELECT count(*), sum(age), stddev(age) FROM data",
-        (
-            [HERE, LOW],
-            [HERE, {"age": None}],
-        ),
+    question = "SELECT count(*), sum(age), stddev(age) FROM data"
+    pair = (
+        [HERE, LOW],
+        [HERE, {"age": None}],
     )
     first, second = compared(ledger, policy, question, pair)
     assert set(first.opened) == set(second.opened) == {2}

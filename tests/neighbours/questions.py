@@ -116,10 +116,8 @@ class Writer:
     def group(self) -> str:
         """Something that has keys."""
         keyed = [f.name for f in self.pair.fields if "keys" in f.declared or "bins" in f.declared]
-        numbers, dates = (
-            [f.name for f in self.fields("number")],
-            [f.name for f in self.fields("date", "bounds")],
-        )
+        numbers = [f.name for f in self.fields("number")]
+        dates = [f.name for f in self.fields("date", "bounds")]
         choices: list[Callable[[], str]] = [lambda: self.truth(1), self._labelled]
         if keyed:
             choices += [lambda: self.random.choice(keyed)] * 6
@@ -129,10 +127,8 @@ class Writer:
             )
             choices += [lambda: f"bin({self.random.choice(numbers)}, {edges})"] * 2
         if dates:
-            part, unit = (
-                self.random.choice(_PARTS[:7]),
-                self.random.choice(["month", "week", "quarter", "year"]),
-            )
+            part = self.random.choice(_PARTS[:7])
+            unit = self.random.choice(["month", "week", "quarter", "year"])
             name = self.random.choice(dates)
             choices += [
                 lambda: f"extract({part} FROM {name})",

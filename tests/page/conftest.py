@@ -87,10 +87,8 @@ def site_of() -> Any:
 def _site_of(policy: Policy, limits: Limits = QUICK) -> Iterator[Site]:
     with folder_in_memory() as folder:
         study = Study(policy, ledger=folder / "people.ledger", name="people")
-        access, requests = (
-            Access(folder / "discreet.access", new=True),
-            Requests(folder / "discreet.requests"),
-        )
+        access = Access(folder / "discreet.access", new=True)
+        requests = Requests(folder / "discreet.requests")
         app = application({"people": study}, access, requests, limits=limits)
         with running(SimpleNamespace(app=app)) as url:
             yield Site(url, study, access)

@@ -573,10 +573,8 @@ def test_a_disk_that_is_full_when_a_file_is_made_says_so(folder, tmp_path, monke
     columns = {"x": {"keys": list(range(2000))}}
     policy = Policy(source=str(folder / "t.parquet"), epsilon=9, columns=columns, version="1")
     with disk(tmp_path, "64k") as small, Study(policy, ledger=tmp_path / "a.ledger") as study:
-        plan, spend = (
-            study.sql("SELECT x, count(*) FROM t GROUP BY x", epsilon=1),
-            study.ledger.spend,
-        )
+        plan = study.sql("SELECT x, count(*) FROM t GROUP BY x", epsilon=1)
+        spend = study.ledger.spend
 
         def spent(*arguments, **options):
             fill(small)

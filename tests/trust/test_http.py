@@ -138,13 +138,11 @@ BODIES: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_bad_body_is_refused_spends_nothing_and_the_server_lives(site, url, name, path):
     status, content = BODIES[name]
-    before, headers = (
-        site.study.ledger.entries("people"),
-        {
-            **site.headers("ann"),
-            "content-type": JSON,
-        },
-    )
+    before = site.study.ledger.entries("people")
+    headers = {
+        **site.headers("ann"),
+        "content-type": JSON,
+    }
     if path == "/plan":  # the same without its id, which a plan has not
         content = ID.sub(b"", content)
     told = httpx.post(url + path, content=content, headers=headers)
@@ -166,13 +164,11 @@ REPORTED = [
 
 
 def test_a_bad_body_of_a_report_is_refused_spends_nothing_and_the_server_lives(site, url):
-    before, headers = (
-        site.study.ledger.entries("people"),
-        {
-            **site.headers("ann"),
-            "content-type": JSON,
-        },
-    )
+    before = site.study.ledger.entries("people")
+    headers = {
+        **site.headers("ann"),
+        "content-type": JSON,
+    }
     with httpx.Client(base_url=url, headers=headers) as client:
         for name in REPORTED:
             status, content = BODIES[name]
@@ -336,10 +332,8 @@ def test_every_failure_after_the_spend_looks_the_same(site, url, caplog):
     with httpx.Client(base_url=url, headers=site.headers("ann")) as client:
         for place in PLACES:
             for error in FAILURES.values():
-                before, question = (
-                    site.study.spent,
-                    body(epsilon=str(Fraction(1 + next(numbers), 10**4))),
-                )
+                before = site.study.spent
+                question = body(epsilon=str(Fraction(1 + next(numbers), 10**4)))
                 with failing(site, place, error):
                     seen.add(str(appearance(client.post("/release", json=question))))
                 assert site.study.spent > before

@@ -291,10 +291,8 @@ def test_a_killed_database_is_one_line_and_one_answer(server_place):
     ledger.create("people", 1, promise=policy.promise)
     with folder_in_memory() as folder:
         study = Study(policy, ledger=ledger, name="people")
-        access, requests = (
-            Access(folder / "discreet.access", new=True),
-            Requests(folder / "discreet.requests"),
-        )
+        access = Access(folder / "discreet.access", new=True)
+        requests = Requests(folder / "discreet.requests")
         tokens = {"cleo": str(access.permit("cleo", role="custodian", study=study_key(study)))}
         app = application({"people": study}, access, requests, limits=QUICK)
         site = Served(app, study, access, folder, tokens, None)  # type: ignore[arg-type]

@@ -108,10 +108,8 @@ WRITERS = {
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("left", LEFTOVERS)
 def test_a_file_is_the_same_whatever_was_removed(left, writer, tmp_path):
-    plain, source = (
-        (of_polars(pl.String, clean()) if "polars" in left else written(clean())),
-        LEFTOVERS[left](),
-    )
+    plain = of_polars(pl.String, clean()) if "polars" in left else written(clean())
+    source = LEFTOVERS[left]()
     assert CANARY.encode() in source or left not in (
         "a dictionary of Arrow",
         "a category of pandas",

@@ -238,10 +238,8 @@ def big() -> Iterator[tuple[Served, str]]:
     limits = replace(HASTY, at_once=2, pace=PACE)
     with folder_in_memory() as folder, ExitStack() as stack:
         study = stack.enter_context(Study(policy, ledger=folder / "people.ledger", name="people"))
-        access, requests = (
-            Access(folder / "discreet.access", new=True),
-            Requests(folder / "discreet.requests"),
-        )
+        access = Access(folder / "discreet.access", new=True)
+        requests = Requests(folder / "discreet.requests")
         tokens = {}
         for name in ("ann", "bob"):
             study.ledger.allot(name, "0.5", study="people")

@@ -43,10 +43,8 @@ def token(policy: Path, access: Path, name: str = "ann") -> str:
 def serving(policy: Path, access: Path) -> Iterator[Served]:
     """The study of a policy with a shared file of tokens, and a shared file of requests beside it."""
     with ExitStack() as stack:
-        study, requests = (
-            stack.enter_context(discreet.open(policy)),
-            Requests(access.with_name("discreet.requests")),
-        )
+        study = stack.enter_context(discreet.open(policy))
+        requests = Requests(access.with_name("discreet.requests"))
         known = Access(access)
         made = application({study.name: study}, known, requests, limits=QUICK)
         yield Served(

@@ -197,16 +197,14 @@ def standby(postgres):
         )
         assert done.returncode == 0, done.stdout
 
-    data, control = (
+    data = str(folder / "data")
+    control = [
+        "-D",
         str(folder / "data"),
-        [
-            "-D",
-            str(folder / "data"),
-            "-w",
-            "-t",
-            str(int(PATIENCE)),
-        ],
-    )
+        "-w",
+        "-t",
+        str(int(PATIENCE)),
+    ]
     options = f"-c listen_addresses= -c unix_socket_directories={folder}"
     run("pg_basebackup", "-D", data, "-R", "-c", "fast", "-h", str(server), "-U", "postgres")
     run("pg_ctl", *control, "-o", options, "-l", str(folder / "log"), "start")

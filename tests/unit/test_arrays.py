@@ -924,11 +924,9 @@ def test_std_is_the_root_of_the_variance_and_samples_have_one_fewer():
     given = {"bounds": (0, 100), "epsilon": 1}
     for relation in RELATIONS:
         with no_noise():
-            variance, std, sample = (
-                discreet.variance(AGES, neighbors=relation, **given),
-                discreet.std(AGES, neighbors=relation, **given),
-                discreet.variance(AGES, sample=True, neighbors=relation, **given),
-            )
+            variance = discreet.variance(AGES, neighbors=relation, **given)
+            std = discreet.std(AGES, neighbors=relation, **given)
+            sample = discreet.variance(AGES, sample=True, neighbors=relation, **given)
         assert std.value == pytest.approx(math.sqrt(variance.value))
         assert std.interval() == pytest.approx(tuple(map(math.sqrt, variance.interval())))
         assert sample.value == pytest.approx(variance.value * 8 / 7)

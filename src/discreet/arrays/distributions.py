@@ -269,10 +269,8 @@ def cdf(
     design = TreeDesign(of=ask.quantiles(), bits=number.bit_length() - 1)
 
     def work() -> Cumulative:
-        release, grid = (
-            of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1)),
-            design.grid,
-        )
+        release = of_tree(ask, design, ask.estimates(design)["below"], step=Fraction(1))
+        grid = design.grid
         points = np.array(
             [float((grid.lower + index) * grid.step) for index in range(grid.width + 1)]
         )

@@ -409,10 +409,8 @@ def moment(
 
 
 def _moment(ask: Question, account: Account, sample: bool) -> Release:
-    name, squares = (
-        ask.statistic + ("+" if sample else ""),
-        STATISTICS[ask.statistic].base == "variance",
-    )
+    name = ask.statistic + ("+" if sample else "")
+    squares = STATISTICS[ask.statistic].base == "variance"
     return run(
         ask, account, lambda: moments(ask, name)[name], least=1, squares=squares, sample=sample
     )

@@ -160,11 +160,9 @@ class Declared:
                 [key for key in self.keys or () if isinstance(key, str)] if is_cleaned_text else ()
             ),
         )
-        whole, decimal, thousands = (
-            self.type == "integer",
-            self.decimal or ".",
-            self.thousands or "",
-        )
+        whole = self.type == "integer"
+        decimal = self.decimal or "."
+        thousands = self.thousands or ""
         return replace(
             clean, whole=whole, formats=self.format or (), decimal=decimal, thousands=thousands
         )

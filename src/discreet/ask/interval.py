@@ -176,10 +176,8 @@ def _function(name: str, parts: list[Interval]) -> Interval:
 def _hull(parts: list[Interval]) -> Interval:
     if not parts:
         return Interval(None, None, False)
-    lower, upper = (
-        _on(min, *(part.lower for part in parts)),
-        _on(max, *(part.upper for part in parts)),
-    )
+    lower = _on(min, *(part.lower for part in parts))
+    upper = _on(max, *(part.upper for part in parts))
     return Interval(lower, upper, all(part.whole for part in parts))
 
 

@@ -89,10 +89,8 @@ class Scope:
         )
         if child is None:
             return None
-        group, parents = (
-            self.group(self.column(child, exact=True)),
-            self.policy.columns[child].parents,
-        )
+        group = self.group(self.column(child, exact=True))
+        parents = self.policy.columns[child].parents
         if parents is None:  # never: a parent is declared with its file
             raise TypeError("a parent needs a file of keys")
         with errors_at(f"columns.{child}.parent"):

@@ -226,11 +226,9 @@ def half_width(scale: Number, confidence: Number, *, d: int = 1) -> int:
     (30, 69)
 
     """
-    size, level, several = (
-        exact("scale", scale),
-        exact_chance("confidence", confidence),
-        exact_count("d", d),
-    )
+    size = exact("scale", scale)
+    level = exact_chance("confidence", confidence)
+    several = exact_count("d", d)
 
     def steps() -> arb:
         """The real k + 1 with 2q^(k+1)/(1+q) = 1 − level^(1/d); no integer: q is transcendental."""

@@ -112,11 +112,9 @@ def _take_delta(study: Study, delta: str | None) -> None:
 
 def _promise(study: Study, plan: DiscoveryPlan, price: Fraction) -> list[str]:
     """The cost, the meaning of δ, and how many units a key needs to be shown."""
-    names, unit, delta = (
-        " and ".join(column.name for column in plan.columns),
-        study.policy.unit,
-        shown(plan.delta),
-    )
+    names = " and ".join(column.name for column in plan.columns)
+    unit = study.policy.unit
+    delta = shown(plan.delta)
     counted = [f"The row counts of the keys cost another ε {shown(price)}."] if price else []
     if plan.answered:
         return [

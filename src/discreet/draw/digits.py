@@ -242,10 +242,8 @@ def _edges(scale: Fraction, half: int, lower: int, low: int) -> tuple[Words, Cal
             high * step
         ) / _missing(step)
 
-    part, first = (
-        threshold(lambda: uniform(lower), _FIXED),
-        threshold(lambda: formula(half - 1), _FIXED),
-    )
+    part = threshold(lambda: uniform(lower), _FIXED)
+    first = threshold(lambda: formula(half - 1), _FIXED)
     tops = _rows(rate, half + 1)
     lows = [
         _combined(0, 0, first, *tops)[half - 1 :: -1],
@@ -317,8 +315,6 @@ def _side_by_side(numbers: Iterable[int]) -> int:
     )
 
 
-_ONES, _RAMP, _ALL = (
-    _side_by_side([1] * _ROW),
-    _side_by_side(range(_ROW)),
-    (1 << 8 * _ROW * _SIDE) - 1,
-)
+_ONES = _side_by_side([1] * _ROW)
+_RAMP = _side_by_side(range(_ROW))
+_ALL = (1 << 8 * _ROW * _SIDE) - 1

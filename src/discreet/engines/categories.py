@@ -238,10 +238,8 @@ def _times(cells: Any) -> tuple[NDArray[np.int64], Fraction]:
         numbers, unit = plain.view(pa.int32()).cast(pa.int64()), Fraction(86_400 * 10**6)
     else:
         name = "ms" if types.is_date64(kind) else kind.unit
-        numbers, unit = (
-            plain.view(pa.int64()),
-            (Fraction(_MICROSECONDS[name]) if name != "ns" else Fraction(1, 1000)),
-        )
+        numbers = plain.view(pa.int64())
+        unit = Fraction(_MICROSECONDS[name]) if name != "ns" else Fraction(1, 1000)
     return numbers.fill_null(0).to_numpy(zero_copy_only=False), unit
 
 

@@ -313,10 +313,8 @@ class PostgreSQL(SQLEngine):
         )
 
     def _refuse_server(self, connection: psycopg.Connection[Any]) -> None:
-        encoding, version = (
-            connection.info.parameter_status("server_encoding"),
-            connection.info.server_version,
-        )
+        encoding = connection.info.parameter_status("server_encoding")
+        version = connection.info.server_version
         if version < 160_000 or encoding != "UTF8":
             connection.close()
             raise InvalidParameter(

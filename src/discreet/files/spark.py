@@ -50,10 +50,8 @@ _OWNER_ONLY = "700"
 def release_frame(frame: Any, target: str, noise: Noise, asking: Asking | None) -> Any:
     """The frame read back from the folder to which the executors wrote it, once."""
     refuse_frame(frame, target, noise, is_answer=asking is not None and asking.answered(target))
-    folder, mine = (
-        _Folder(frame.sparkSession, target),
-        json.dumps({**noise.record(), "file": target}).encode(),
-    )
+    folder = _Folder(frame.sparkSession, target)
+    mine = json.dumps({**noise.record(), "file": target}).encode()
     is_written = False
 
     def work() -> bytes:

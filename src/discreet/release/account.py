@@ -97,10 +97,8 @@ class Asking:
 
     def answered(self, path: str) -> bool:
         """Whether the recorded answer is the file at this path."""
-        study, answers = (
-            self.budget.study,
-            [self.ledger.answer(study=self.budget.study, request_id=self.request_id)],
-        )
+        study = self.budget.study
+        answers = [self.ledger.answer(study=self.budget.study, request_id=self.request_id)]
         if self.data_version is not None:
             answers.append(
                 self.ledger.answer(study=study, query=self.query, data_version=self.data_version)

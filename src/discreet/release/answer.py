@@ -423,10 +423,8 @@ class _Cells(Sequence[list[str]]):
 
 def _written(column: Numbers, decimals: int | None) -> list[str]:
     near, digits = column.rounded(decimals)
-    exact, shown = (
-        zip(*column.items(), strict=True),
-        zip(*near.items(), digits.tolist(), strict=True),
-    )
+    exact = zip(*column.items(), strict=True)
+    shown = zip(*near.items(), digits.tolist(), strict=True)
     return [
         "" if three[0] is None else interval_text(*four, even=is_even(*three))
         for three, four in zip(exact, shown, strict=True)

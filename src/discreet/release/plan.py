@@ -399,11 +399,9 @@ class Plan:
         """What a custodian should know before releasing."""
         if self.size is None:
             return []
-        warnings, titles, reach = (
-            [],
-            self.titles(),
-            {line.name: line.reach or 0.0 for line in self.lines},
-        )
+        warnings = []
+        titles = self.titles()
+        reach = {line.name: line.reach or 0.0 for line in self.lines}
         if 0 < self.cost < Fraction(1, self.size):
             warnings.append(f"warning: ε below 1/{self.size:,} tells nothing useful about so few")
         for name, aggregate in self.query.aggregates:

@@ -163,10 +163,8 @@ class Release(Stored):
             return f"{self.value:,.6g} ({self.error})"
         if isinstance(self.value, np.ndarray):
             value, low, high, digits = rounded(self.value, low, high)
-            most, reach = (
-                int(digits.min(initial=12)),
-                np.max(np.maximum(value - low, high - value), initial=0).item(),
-            )
+            most = int(digits.min(initial=12))
+            reach = np.max(np.maximum(value - low, high - value), initial=0).item()
             first = ", ".join(decimal_text(number, most) for number in value[:6].tolist())
             more = f", … {len(value):,} numbers" if len(value) > 6 else ""
             return f"[{first}{more}] ± {decimal_text(reach, most)} (95 % each)"
@@ -399,10 +397,8 @@ def together(parts: Sequence[Release], epsilon: Fraction, statistic: str) -> Vec
     """Several quantiles as one vector, in ascending order, each in an interval that contains its
     own.
     """
-    value, spread = (
-        np.sort([part.value for part in parts]),
-        partial(in_order, [part._spread for part in parts]),
-    )
+    value = np.sort([part.value for part in parts])
+    spread = partial(in_order, [part._spread for part in parts])
     changes = {
         "value": value,
         "epsilon": epsilon,

@@ -134,10 +134,8 @@ class Store:
     ) -> EngineFailed | InvalidParameter:
         """What a failure of SQLite or of the disk means for the operator; nothing was changed."""
         if isinstance(failure, OSError):
-            name, number = (
-                errno_code(failure.errno or 0),
-                _ERRNOS.get(failure.errno or 0, sqlite3.SQLITE_IOERR),
-            )
+            name = errno_code(failure.errno or 0)
+            number = _ERRNOS.get(failure.errno or 0, sqlite3.SQLITE_IOERR)
         else:
             name = getattr(failure, "sqlite_errorname", "")
             # https://sqlite.org/rescode.html

@@ -67,12 +67,10 @@ def save(
     force: bool = False,
 ) -> list[Path]:
     """Write all files into a folder, which is created if needed; their paths, the page first."""
-    plan, target, kept, look = (
-        report.plan,
-        Path(folder),
-        report.plan.study.kept,
-        report.plan.presentation,
-    )
+    plan = report.plan
+    target = Path(folder)
+    kept = report.plan.study.kept
+    look = report.plan.presentation
     known = {**report.record, "entry": report.entry, "card": report.card().content}
     record = json.dumps(known, ensure_ascii=False, indent=1).encode()
     # written with another form of the same report

@@ -536,11 +536,9 @@ def spread_of(law: str, width: int, totals: Sequence[Sequence[int]]) -> tuple[Fl
             return np.array([0.0, 0.5, 1.0]), np.array(
                 [over(column, width**2) for column in totals]
             )
-    centre, mixed, rows = (
-        over(totals[0], 2 * width),
-        over(totals[1], 8 * width**2),
-        over(totals[2], 1),
-    )
+    centre = over(totals[0], 2 * width)
+    mixed = over(totals[1], 8 * width**2)
+    rows = over(totals[2], 1)
     sums = [3 / 8 * rows - centre - mixed, 2 * mixed + rows / 4, 3 / 8 * rows + centre - mixed]
     return np.array([0.0, 0.5, 1.0]), np.array(sums)
 

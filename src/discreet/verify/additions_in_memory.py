@@ -693,10 +693,8 @@ def _algorithm(
     proof: Proof, answer: Any, values: Values, width: str, ledger: Ledger | None
 ) -> None:
     dice, what = proof.dice, f"laplace_mechanism of {width}"
-    delta, epsilon = (
-        Fraction(1 + dice.below(40)),
-        Fraction(1 + dice.below(999), 10 ** (3 + dice.below(5))),
-    )
+    delta = Fraction(1 + dice.below(40))
+    epsilon = Fraction(1 + dice.below(999), 10 ** (3 + dice.below(5)))
     whole = all(isinstance(value, int) for value in values)
     changes = dice.of([None, 1, 3])
     terms: dict[str, Any] = {"sensitivity": delta, "epsilon": epsilon, "changes": changes}
@@ -755,10 +753,8 @@ def textbook(proof: Proof, rounds: int) -> None:
                 data, bounds=(0, 100), epsilon=epsilon, neighbors="add-remove", method="laplace"
             )
         drawn = Drawn(notes)
-        counted, total = (
-            drawn.noise(1, 2 / epsilon, "the textbook's mean")[0],
-            drawn.noise(1, 200 / epsilon, "the textbook's mean")[0],
-        )
+        counted = drawn.noise(1, 2 / epsilon, "the textbook's mean")[0]
+        total = drawn.noise(1, 200 / epsilon, "the textbook's mean")[0]
         Expected([(sum(held) + total) / (n + counted)], 1e-9 * abs(mean.value) + 1e-9).require(
             [mean.value], "the textbook's mean"
         )
@@ -858,10 +854,8 @@ def _file(
     ledger: Ledger | None,
 ) -> None:
     dice, what = proof.dice, f"add_noise to {name}"
-    delta, epsilon = (
-        Fraction(1 + dice.below(9)),
-        Fraction(1 + dice.below(999), 10 ** (3 + dice.below(4))),
-    )
+    delta = Fraction(1 + dice.below(9))
+    epsilon = Fraction(1 + dice.below(999), 10 ** (3 + dice.below(4)))
     target = Path(folder, f"{dice.between(0, 2**90)}{suffix}")
     account: dict[str, Any] = {} if ledger is None else {"ledger": ledger, "study": "verify"}
     before = Fraction(0) if ledger is None else ledger.spent("verify")

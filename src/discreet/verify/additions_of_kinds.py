@@ -133,11 +133,9 @@ def accounts(proof: Proof) -> None:
 
 
 def _too_dear(study: Study, epsilon: Any, analyst: str | None) -> None:
-    plan, before, refused = (
-        study.sql("SELECT avg(debt) FROM data", epsilon=epsilon),
-        study.spent,
-        False,
-    )
+    plan = study.sql("SELECT avg(debt) FROM data", epsilon=epsilon)
+    before = study.spent
+    refused = False
     with noting() as notes:
         try:
             plan.release(analyst=analyst)
@@ -215,11 +213,9 @@ def shapes(proof: Proof) -> None:
 def _of_shape(
     proof: Proof, answer: Any, into: str | None, delta: Fraction, epsilon: Fraction
 ) -> None:
-    what, whole, before = (
-        "laplace_mechanism of an array with a shape",
-        answer.dtype.kind == "i",
-        answer.copy(),
-    )
+    what = "laplace_mechanism of an array with a shape"
+    whole = answer.dtype.kind == "i"
+    before = answer.copy()
     out = (
         None
         if into is None

@@ -162,19 +162,15 @@ def certify(
     if isinstance(subject, Plan | ReportPlan | ProfilePlan):
         policy, query = subject.study.policy, subject.canonical
         parts = parts_of(subject)
-        epsilon, neighbors = (
-            subject.cost if isinstance(subject, Plan) else subject.epsilon,
-            str(policy.neighbors),
-        )
+        epsilon = subject.cost if isinstance(subject, Plan) else subject.epsilon
+        neighbors = str(policy.neighbors)
         unit, rows = policy.unit, policy.max_rows or 1
     elif isinstance(subject, str):
         _, parts = certified_twin(subject, **parameters)
-        epsilon, neighbors, unit, rows = (
-            Fraction(sum(part.epsilon for part in parts)),
-            parts[0].neighbors,
-            "row",
-            1,
-        )
+        epsilon = Fraction(sum(part.epsilon for part in parts))
+        neighbors = parts[0].neighbors
+        unit = "row"
+        rows = 1
         described = {name: str(value) for name, value in sorted(parameters.items())}
         query = json.dumps([subject, described], separators=(",", ":"))
     else:

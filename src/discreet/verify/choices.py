@@ -146,9 +146,7 @@ def lawful(
     ends = np.cumsum(counts) * shared
     starts = ends - counts * shared
     if beyond:  # an empty cell holds all ranks below 0, another one all ranks above N
-        starts, ends = (
-            np.array([min(rank, 0), *starts, ends[-1]]),
-            np.array([0, *ends, max(rank, ends[-1])]),
-        )
+        starts = np.array([min(rank, 0), *starts, ends[-1]])
+        ends = np.array([0, *ends, max(rank, ends[-1])])
     costs: NDArray[np.int64] = np.maximum(int(above) * (starts - rank), int(below) * (rank - ends))
     return np.maximum(costs, 0, out=costs)

@@ -71,10 +71,8 @@ def subjects() -> list[Subject]:
     change, remove = "change-one", "add-remove"
     many, ages, rows = 1_000_000, [0, 3, 5, 5, 9] * 2, [(0, 0)] * 4
     cells = [(0, 0), (0, 1), (1, 0)]
-    median, ninth = (
-        _array("median", change, 1, confidence=None),
-        _array("quantile", remove, 1, "0.9", confidence=None),
-    )
+    median = _array("median", change, 1, confidence=None)
+    ninth = _array("quantile", remove, 1, "0.9", confidence=None)
     return [
         Subject("count", change, _counts(change, 1), [40], [41], many, least=0.9),
         Subject("count", remove, _counts(remove, 1), [40], [41], 200_000, least=0.9),

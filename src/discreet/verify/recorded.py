@@ -46,10 +46,8 @@ class Draw:
 
     def scales_of(self, sizes: Sequence[int]) -> tuple[Fraction, ...]:
         """The smallest noise scale of each column; `sizes` has the lengths of the columns."""
-        scales, ends = (
-            [note.parameter for note in self.notes],
-            [*accumulate(note.count for note in self.notes)],
-        )
+        scales = [note.parameter for note in self.notes]
+        ends = [*accumulate(note.count for note in self.notes)]
         edges = pairwise([0, *accumulate(sizes)])
         columns = [
             scales[bisect_right(ends, start) : bisect_left(ends, end) + 1] for start, end in edges
@@ -74,10 +72,8 @@ class Draw:
         part = slice(*np.append(runs.rows, runs.sizes.size)[row : row + 2])
         sizes, index = runs.sizes[part], np.arange(runs.sizes.size)[part]
         numbers = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        cells, exponents = (
-            runs.cell(np.repeat(index, sizes), numbers),
-            np.empty(numbers.size, np.int64),
-        )
+        cells = runs.cell(np.repeat(index, sizes), numbers)
+        exponents = np.empty(numbers.size, np.int64)
         if not np.array_equal(np.bincount(cells, minlength=cells.size), np.ones(cells.size)):
             raise InvalidParameter("a choice must have each cell once")
         exponents[cells] = np.repeat(runs.exponents[part], sizes)

@@ -234,10 +234,8 @@ def moment(text: str, written: str) -> datetime | None:
         written = written[len(part) :]
         if len(part) == 1:
             if "%b" in found or "%b" in written:
-                part, text = (
-                    part.lower(),
-                    text.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase)),
-                )
+                part = part.lower()
+                text = text.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
             if text[at : at + 1] != part:
                 return None
             at += 1

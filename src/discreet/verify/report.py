@@ -263,13 +263,11 @@ def _together(study: Study) -> Iterator[tuple[str, Plan | ReportPlan | ProfilePl
         study.sql(f"{query} GROUP BY place", epsilon=EPSILON),
     )
     yield "report of 3 tables", study.report(_TABLES, epsilon=EPSILON)
-    columns, units = (
-        (
-            Column("age", "number"),
-            Column("pay", "number"),
-        ),
-        study.policy.unit_column is not None,
+    columns = (
+        Column("age", "number"),
+        Column("pay", "number"),
     )
+    units = study.policy.unit_column is not None
     yield (
         "profile of 2 columns",
         ProfilePlan(study=study, columns=columns, rows=units, epsilon=EPSILON, units=None),

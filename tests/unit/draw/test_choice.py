@@ -200,11 +200,9 @@ def choose_reference(runs: Runs, unit: Fraction, *, entropy: Scripted) -> list[i
             (unit * (exponent - min(exponents)), size)
             for exponent, size in zip(exponents, runs.sizes[first:last].tolist(), strict=True)
         ]
-        bits, width, rivals = (
-            words.view(np.uint64)[first:last].tolist(),
-            64,
-            list(range(last - first)),
-        )
+        bits = words.view(np.uint64)[first:last].tolist()
+        width = 64
+        rivals = list(range(last - first))
         while len(rivals) > 1:
             with mpmath.workdps(DIGITS + width // 3):
                 lows = {
@@ -369,10 +367,8 @@ def test_the_floats_are_well_within_their_bounds():
         size, gap = int(2.0 ** generator.uniform(0, 40)), int(2.0 ** generator.uniform(0, 62))
         unit = Fraction(2.0 ** generator.uniform(-9, 6) / gap) + Fraction(1, 3 * 2**120)  # no float
         arrays = np.array([word], np.uint64), np.array([size]), np.array([gap], np.uint64)
-        time, bound = (
-            choice._times(*arrays, float(unit))[0],
-            choice._lower_times(*arrays, float(unit))[0],
-        )
+        time = choice._times(*arrays, float(unit))[0]
+        bound = choice._lower_times(*arrays, float(unit))[0]
         with mpmath.workdps(50):
             low, high = (
                 mpmath.exp(log_time(unit * gap, size, Fraction(word + more, WORD)))

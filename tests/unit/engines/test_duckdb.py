@@ -172,12 +172,10 @@ TYPES = """SELECT 1::TINYINT AS a, 1::UBIGINT AS b, 1::HUGEINT AS c, 1::DECIMAL(
 def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked():
     schema = DuckDB(TYPES).schema()
     kinds = {name: (column.kind, column.whole) for name, column in schema.items()}
-    whole, real, text, moment = (
-        ("number", True),
-        ("number", False),
-        ("text", False),
-        ("date", False),
-    )
+    whole = ("number", True)
+    real = ("number", False)
+    text = ("text", False)
+    moment = ("date", False)
     numbers = {"a": whole, "b": whole, "c": whole, "d": real, "e": whole, "l": real}
     others = {
         "f": text,

@@ -60,12 +60,10 @@ TYPES = """
 def test_the_schema_has_kinds_and_leaves_out_what_cannot_be_asked(made):
     engine = PostgreSQL(made(TYPES, "t"))
     kinds = {name: (column.kind, column.whole) for name, column in engine.schema().items()}
-    whole, real, text, moment = (
-        ("number", True),
-        ("number", False),
-        ("text", False),
-        ("date", False),
-    )
+    whole = ("number", True)
+    real = ("number", False)
+    text = ("text", False)
+    moment = ("date", False)
     numbers = {"a": whole, "b": real, "c": whole, "o": real, "q": real}
     assert kinds == {
         **numbers,

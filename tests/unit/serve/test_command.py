@@ -89,11 +89,9 @@ def test_the_end_of_a_token_is_changed_without_its_allotment(tmp_path):
 
 def test_tokens_are_listed_replaced_and_changed_by_study(tmp_path):
     (tmp_path / "2024").mkdir()
-    policy, twin, access = (
-        written(tmp_path),
-        written(tmp_path / "2024"),
-        tmp_path / "discreet.access",
-    )
+    policy = written(tmp_path)
+    twin = written(tmp_path / "2024")
+    access = tmp_path / "discreet.access"
     said("token", "ann", "--study", policy, "--allot", "0.5", "--expires", "90d")
     assert [
         line.partition(";")[2] for line in said("tokens", "--access", access).output.splitlines()

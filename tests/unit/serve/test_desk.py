@@ -45,10 +45,8 @@ def test_a_plan_is_what_the_study_says(site):
 
 
 def test_one_release_is_one_spend_for_all_tables_which_agree(site):
-    before, report = (
-        site.study.spent,
-        question_body(epsilon="0.21", title="Visits", request_id="visits"),
-    )
+    before = site.study.spent
+    report = question_body(epsilon="0.21", title="Visits", request_id="visits")
     response = site.client().post("/report", json=report).json()
     assert site.study.spent - before == Fraction("0.21")
     assert (response["id"], response["title"], response["epsilon"]) == (

@@ -61,10 +61,8 @@ class Selection:
         if not self.aggregates:
             raise refused("the question has no aggregate; add count(*), or another aggregate")
         condition = None if select.where is None else normal(self.reader.condition(select.where))
-        aggregates, groups = (
-            tuple(("", aggregate) for aggregate in self.aggregates),
-            tuple(self.groups.values()),
-        )
+        aggregates = tuple(("", aggregate) for aggregate in self.aggregates)
+        groups = tuple(self.groups.values())
         return queries.assembled(
             Query(aggregates, tuple(self.outputs), groups, condition, having, order, select.limit)
         )

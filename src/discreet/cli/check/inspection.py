@@ -128,10 +128,8 @@ class _Inspector:
         ]
         left_out, units = self.left_out(findings), None
         if self.policy.encoding is None and (lines := undecoded_lines(self.policy.source)):
-            text, proposal = (
-                f"{lines:,} lines have cells that are not UTF-8 and are missing",
-                f'encoding = "{USUAL}"',
-            )
+            text = f"{lines:,} lines have cells that are not UTF-8 and are missing"
+            proposal = f'encoding = "{USUAL}"'
             findings.insert(0, Finding("source", "encoding", lines, text, proposal))
         if self.policy.unit_column is not None:
             units, of_units = self.units(self.policy.unit_column)
@@ -153,10 +151,8 @@ class _Inspector:
     def column(self, name: str, declared: Declared) -> Iterator[Finding]:
         if name == self.policy.unit_column:
             return
-        column, source = (
-            column_under(name, declared, self.schema[name]),
-            Column(name, self.schema[name].kind),
-        )
+        column = column_under(name, declared, self.schema[name])
+        source = Column(name, self.schema[name].kind)
         unreadable = self.unreadable(name, declared)
         absent, unread = self.counts(Missing(self.cell(name, declared)), unreadable)
         if unread:

@@ -113,10 +113,8 @@ def _column(
     if kind == "text":
         guess, alone = sample.kind(name), ""
         if guess == "text" and sample.names_people(name):
-            guess, alone = (
-                _LEAVE,
-                "nearly every row has a different value, so it is not a column to group by. ",
-            )
+            guess = _LEAVE
+            alone = "nearly every row has a different value, so it is not a column to group by. "
         question = (
             f"{name}: {alone}{'Is' if alone else 'is'} it text, number or date? ({_LEAVE} to leave"
             " it out)"

@@ -281,11 +281,9 @@ class _Builder:
         """The value of a group column; for a parent, the value of the child column, whose keys
         belong to its keys.
         """
-        of, keys, indices = (
-            group.of,
-            group.keys,
-            number_column(np.arange(len(group.keys), dtype=np.int32)),
-        )
+        of = group.of
+        keys = group.keys
+        indices = number_column(np.arange(len(group.keys), dtype=np.int32))
         children = _children(group)
         if children is not None:
             of, keys, indices = children.of, children.keys, children.parents.indices(group.keys)

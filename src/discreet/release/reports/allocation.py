@@ -87,10 +87,8 @@ def allocated(
         # by the selected sets: the most informative stays
         untold = ~(information[:, used[selected]] > 0).any(axis=1)
         selected[(information[untold][:, used] * shares[0] ** 2).argmax(axis=1)] = True
-        used, shares = (
-            used[selected],
-            shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True),
-        )
+        used = used[selected]
+        shares = shares[:, selected] / shares[:, selected].sum(axis=1, keepdims=True)
     return tuple((sets[index], part) for index, part in zip(used, _rounded(shares[0]), strict=True))
 
 
@@ -178,11 +176,9 @@ def information_of(
     inner, outer = np.array(parts, np.int64), np.array(sets, np.int64)
     information = np.ones((len(parts), len(sets)))
     for index, axis in enumerate(axes):
-        sizes, low, high = (
-            np.array(axis.sizes, np.float64),
-            inner[:, index, None],
-            outer[None, :, index],
-        )
+        sizes = np.array(axis.sizes, np.float64)
+        low = inner[:, index, None]
+        high = outer[None, :, index]
         information *= np.where(low <= high, sizes[low] / sizes[high], 0.0)
     return information
 

@@ -137,10 +137,8 @@ class ReportDesign:
             block, shape = starts[chosen]
             own = self._columns(levels, [column[block] for column in measures])
             grouped = [self._grouped[number] for number in chosen]
-            axes, coarse = (
-                [self.axes[index] for index in grouped],
-                [levels[index] for index in grouped],
-            )
+            axes = [self.axes[index] for index in grouped]
+            coarse = [levels[index] for index in grouped]
             columns += [
                 Integers(coarser(axes, cells.reshape(shape), coarse).reshape(-1)) for cells in own
             ]
@@ -161,12 +159,10 @@ class ReportDesign:
         else:
             first, second = numbers
             start = 1 + 2 * len(self._singles) + 4 * self._pairs.index((first, second))
-            widths, missing = (
-                (self._width(first), self._width(second)),
-                (
-                    self._missing(first),
-                    self._missing(second),
-                ),
+            widths = (self._width(first), self._width(second))
+            missing = (
+                self._missing(first),
+                self._missing(second),
             )
             yield from product_cells(
                 rows, of[first], of[second], integers[start : start + 4], widths, missing

@@ -169,10 +169,8 @@ class ReportPlan:
                 line.name: math.inf if line.reach is None else line.reach for line in lines_alone
             }
             for number in table.in_order:
-                column, size = (
-                    self._title(table, number),
-                    (self.size if number.statistic == "mean" else None),
-                )
+                column = self._title(table, number)
+                size = self.size if number.statistic == "mean" else None
                 errors_of = self.reach(table, number), errors[number.name]
                 lines.append(ReportLine(table.name, column, self._rows(table), *errors_of, size))
         return lines

@@ -162,13 +162,11 @@ class _Reader:
                 ends, half = (0.0, 1.0), 0.0
                 if number is not None:
                     grid = number.grid
-                    ends, half = (
-                        (
-                            float(grid.lower * grid.step),
-                            float(grid.upper * grid.step),
-                        ),
-                        grid.half_step,
+                    ends = (
+                        float(grid.lower * grid.step),
+                        float(grid.upper * grid.step),
                     )
+                    half = grid.half_step
                 shares = ends if statistic == "sum" else (0.0, 1.0)
                 weights = self._weights(index, *(shares if truth else reversed(shares)))
                 return Number(

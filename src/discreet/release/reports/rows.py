@@ -67,10 +67,8 @@ def whole_cells(report: Report) -> tuple[NDArray[np.int64], list[int]]:
         )
         if own in sets:  # the mean of both, by their weights
             before, earlier = sets[own]
-            cells, weight = (
-                (before * earlier + cells * weight) / (earlier + weight),
-                earlier + weight,
-            )
+            cells = (before * earlier + cells * weight) / (earlier + weight)
+            weight = earlier + weight
         sets[own] = cells, weight
     tables = {
         tuple(table.levels(plan.axes, number)[i] for i in grouped)

@@ -59,11 +59,9 @@ def of_laws(plan: ReportPlan) -> Steps:
     """The steps of the combinations of all tables, and of each table asked alone, whose sets are
     chosen.
     """
-    axes, sets, steps = (
-        plan.axes,
-        [levels for levels, _ in plan.measured],
-        Steps(tables=TABLE * len(plan.layout.tables)),
-    )
+    axes = plan.axes
+    sets = [levels for levels, _ in plan.measured]
+    steps = Steps(tables=TABLE * len(plan.layout.tables))
     whole = sum(
         axes[index].sizes[level] for index, level in {*chain.from_iterable(map(enumerate, sets))}
     )

@@ -160,10 +160,8 @@ class HistogramDesign:
     def estimate(
         self, exact: Secret, terms: UnitLimits, epsilon: Fraction, _confidence: Fraction
     ) -> Mapping[str, Estimate]:
-        scale, counts = (
-            self.scale(terms, epsilon),
-            exact.map(lambda integers: np.asarray(integers[0])),
-        )
+        scale = self.scale(terms, epsilon)
+        counts = exact.map(lambda integers: np.asarray(integers[0]))
         if self.halves(terms):
             [first] = noisy_counts(counts.map(lambda integers: integers[:1]), scale).tolist()
             noisy = np.array(

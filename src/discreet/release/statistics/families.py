@@ -202,12 +202,10 @@ class JointDesign:
                 yield rows
             elif len(attributes) == 2:
                 first, second = attributes
-                both, missing = (
-                    rest[start : start + 4],
-                    (
-                        self.shape[first][1],
-                        self.shape[second][1],
-                    ),
+                both = rest[start : start + 4]
+                missing = (
+                    self.shape[first][1],
+                    self.shape[second][1],
                 )
                 pair_of_widths = widths[first], widths[second]
                 yield from product_cells(

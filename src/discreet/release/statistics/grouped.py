@@ -194,10 +194,8 @@ class PrivateSizeMoments:
         """
         level = float(confidence)
         if statistic == "count":
-            value, reach = (
-                self.value(statistic),
-                self.reach(np.ones(len(self.partition.values)), level),
-            )
+            value = self.value(statistic)
+            reach = self.reach(np.ones(len(self.partition.values)), level)
             return value - reach, value + reach
         if statistic == "sum":
             return self._sum_ends(level)
@@ -232,10 +230,8 @@ class PrivateSizeMoments:
         lowest, highest = self.reach(lower, level), self.reach(upper, level)
 
         def ends_of(sums: Floats, value: Floats) -> Ends:
-            low, high = (
-                combination(lower.tolist(), sums) - lowest,
-                combination(upper.tolist(), sums) + highest,
-            )
+            low = combination(lower.tolist(), sums) - lowest
+            high = combination(upper.tolist(), sums) + highest
             return np.minimum(low, value, out=low), np.maximum(high, value, out=high)
 
         low, high = by_block(ends_of, self._sums, self.value("sum"))
@@ -255,11 +251,9 @@ class PrivateSizeMoments:
         (z + t)·denominator exceeds t·N, or t·(N − 1) for a sample: to first order for a variance,
         exactly for a mean. With `deviation`, for data whose std is a quarter of the range.
         """
-        values, width, step = (
-            np.array(self.partition.values),
-            float(self.grid.width),
-            float(self.grid.step),
-        )
+        values = np.array(self.partition.values)
+        width = float(self.grid.width)
+        step = float(self.grid.step)
         match base:
             case "count":
                 return self.reach(np.ones(len(values)), level)
@@ -348,11 +342,9 @@ class PrivateSizeMoments:
 
     def _mean_ends(self, low: Floats, high: Floats) -> Ends:
         """Means from shares, in place, half a step wider for the grid's rounding."""
-        width, half, lower = (
-            float(self.grid.width),
-            0.0 if self.grid.exact else 0.5,
-            float(self.grid.lower),
-        )
+        width = float(self.grid.width)
+        half = 0.0 if self.grid.exact else 0.5
+        lower = float(self.grid.lower)
         for end, rounding in ((low, -half), (high, half)):
             np.multiply(end, width, end)
             np.add(end, rounding, end)
@@ -473,11 +465,9 @@ def _mean_error(lower: bytes, upper: bytes, level: float, confidence: float, row
     at the confidence; between and beyond them the probability is taken to fall exponentially.
     """
     near, far = np.frombuffer(lower), np.frombuffer(upper)
-    every, rate, doubt = (
-        np.linspace(0, 1, _ERRORS),
-        math.log((1 - level) / (1 - confidence)),
-        1 - confidence,
-    )
+    every = np.linspace(0, 1, _ERRORS)
+    rate = math.log((1 - level) / (1 - confidence))
+    doubt = 1 - confidence
     rises = np.diff(near), np.diff(far)
 
     def chances(true: Floats, error: float) -> Floats:

@@ -336,10 +336,8 @@ def _tilt(squares: Floats, reach: Floats, times: Floats) -> Floats:
 
 def _last(squares: Floats, tilt: Floats, times: Floats) -> Floats:
     """The θ beyond which M(c + iθ) is negligible compared with M(c)."""
-    last, first = (
-        np.minimum(1, 1 / np.sqrt(squares @ times)),
-        np.log(1 - squares * (tilt**2)[:, None]) @ times,
-    )
+    last = np.minimum(1, 1 / np.sqrt(squares @ times))
+    first = np.log(1 - squares * (tilt**2)[:, None]) @ times
     while True:
         height = np.log(np.abs(1 - squares * ((tilt + 1j * last) ** 2)[:, None])) @ times
         small = height > _DIGITS + first

@@ -223,11 +223,9 @@ def _errors(design: JointDesign, terms: UnitLimits) -> list[Floats]:
     """A number's errors as combinations of its attribute's cells, with mean square 1 if alone."""
     weights: list[Floats] = [np.array([design.counted(count)]) for _, count in design.counts]
     for column in design.columns:
-        lower, upper, lone = (
-            float(column.grid.lower),
-            float(column.grid.upper),
-            column.partition(terms),
-        )
+        lower = float(column.grid.lower)
+        upper = float(column.grid.upper)
+        lone = column.partition(terms)
         for _, statistic in column.wanted:
             base = moment(statistic).base
             if base == "sum":

@@ -99,10 +99,8 @@ class Guarded:
         finally:
             METRICS.add("discreet_requests_in_progress", -1)
         METRICS.add("discreet_requests_total", route=route, status=str(status))
-        name, method = (
-            scope.get("discreet.name", "-"),
-            (scope["method"] if scope["method"] in _METHODS else "-"),
-        )
+        name = scope.get("discreet.name", "-")
+        method = scope["method"] if scope["method"] in _METHODS else "-"
         tell(
             "request",
             f"{name} {method} {route!r} {status}",

@@ -48,11 +48,9 @@ def error(
     width: object = theme.WIDTH,
 ) -> theme.Figure:
     """The half-width of a mean's interval by n and by ε, with the given point on both."""
-    people, budget, level = (
-        exact_count("n", n),
-        exact_epsilon(epsilon),
-        exact_confidence(confidence),
-    )
+    people = exact_count("n", n)
+    budget = exact_epsilon(epsilon)
+    level = exact_confidence(confidence)
     if isinstance(bounds, str):
         bounds = tuple(part.strip() for part in bounds.split(","))
     ends, wide = exact_bounds(bounds), theme.pixels(width)
@@ -94,11 +92,9 @@ def response(
     *, epsilon: object = 1, largest: object = 1_000_000, width: object = theme.WIDTH
 ) -> theme.Figure:
     """The root mean square error of a fraction by n: Laplace noise and randomized response."""
-    budget, most, wide = (
-        exact_epsilon(epsilon),
-        exact_count("largest", largest, least=10),
-        theme.pixels(width),
-    )
+    budget = exact_epsilon(epsilon)
+    most = exact_count("largest", largest, least=10)
+    wide = theme.pixels(width)
     names = ["randomized response: no trusted custodian", "Laplace noise on the exact count"]
     noise = lemma.root_mean_square_error(1 / budget, law="discrete")
     values = [

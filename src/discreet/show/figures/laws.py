@@ -84,11 +84,9 @@ def slide(
     width: object = theme.WIDTH,
 ) -> theme.Figure:
     """Two densities centred Δ apart, and their ratio between e^−ε and e^ε."""
-    budget, delta, wide = (
-        exact_epsilon(epsilon),
-        exact("sensitivity", sensitivity),
-        theme.pixels(width),
-    )
+    budget = exact_epsilon(epsilon)
+    delta = exact("sensitivity", sensitivity)
+    wide = theme.pixels(width)
     if budget > _LARGEST_LOSS:
         raise InvalidParameter(
             f"epsilon must be at most {_LARGEST_LOSS} to draw the ratio, got {quote(epsilon)}"
@@ -123,11 +121,9 @@ def loss(
     """The ratio and the privacy loss of each output, and how often the loss exceeds ε at a wrong
     scale.
     """
-    budget, delta, wide = (
-        exact_epsilon(epsilon),
-        exact("sensitivity", sensitivity),
-        theme.pixels(width),
-    )
+    budget = exact_epsilon(epsilon)
+    delta = exact("sensitivity", sensitivity)
+    wide = theme.pixels(width)
     discrete, right = _is_discrete(law), delta / budget
     given = right / 2 if scale is None else exact("scale", scale)
     if max(budget, delta / given) > _LARGEST_LOSS:

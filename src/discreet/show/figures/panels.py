@@ -73,10 +73,8 @@ def crowded(column: Numbers, keys: Keys, width: int, *, chosen: list[int]) -> th
         {"rank": rank, "key": str(keys.labels[row]), **column.fields(row)} for rank, row in ranked
     ]
     base = theme.chart(values).properties(width=width, height=120)
-    title, scale = (
-        f"{len(keys.labels):,} rows, largest first",
-        alt.Scale(domain=[1, max(2, len(values))], nice=False),
-    )
+    title = f"{len(keys.labels):,} rows, largest first"
+    scale = alt.Scale(domain=[1, max(2, len(values))], nice=False)
     x = alt.X("rank:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
     band = (
         base.transform_filter(_FINITE)
@@ -113,11 +111,9 @@ def ordered(column: Numbers, keys: Keys, series: Keys | None, width: int) -> the
     """A line in its band; with few points, each has its own interval."""
     base = _base(column, keys, series).properties(width=width, height=240)
     if keys.kind == "date":
-        kind, scale, axis = (
-            "T",
-            alt.Scale(type="utc"),
-            alt.Axis(format=theme.CLOCK, labelOverlap=True),
-        )
+        kind = "T"
+        scale = alt.Scale(type="utc")
+        axis = alt.Axis(format=theme.CLOCK, labelOverlap=True)
     else:
         whole = all(isinstance(label, int) for label in keys.labels)
         axis = alt.Axis(format="d", tickMinStep=1) if whole else alt.Axis()

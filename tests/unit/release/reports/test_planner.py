@@ -180,13 +180,11 @@ def test_a_report_over_discovered_keys_tells_their_delta(tmp_path):
 
 
 def test_a_condition_that_no_key_fulfils_counts_nobody(tmp_path):
-    data, columns = (
-        {"sex": ["f", "m"] * 25, "x": [1.0] * 50},
-        {
-            "sex": {"keys": ["f", "m"]},
-            "x": {"bounds": [0, 9]},
-        },
-    )
+    data = {"sex": ["f", "m"] * 25, "x": [1.0] * 50}
+    columns = {
+        "sex": {"keys": ["f", "m"]},
+        "x": {"bounds": [0, 9]},
+    }
     nobody = "sex IN ('f') AND sex IN ('m')"
     tables = {
         "sexes": "SELECT sex, count(*) AS n FROM data GROUP BY sex",

@@ -39,10 +39,8 @@ def test_denominators_of_minus_zero_and_lines_along_the_reach_have_the_ends_that
 ):
     # larger at the last point: a line without a slope falls to it
     reach = 3 + np.abs(POINTS - 0.25) * 4
-    numerators, denominators = (
-        np.repeat([3.5, 4.5, 5.5, 9.0], 4),
-        np.tile([-0.0, 0.0, 4.0, -4.0], 4),
-    )
+    numerators = np.repeat([3.5, 4.5, 5.5, 9.0], 4)
+    denominators = np.tile([-0.0, 0.0, 4.0, -4.0], 4)
     expected = fieller.edges(numerators, denominators, POINTS, reach[None, :])
     for mine, theirs in zip(
         fieller.SharedReach(POINTS, reach).edges(numerators, denominators), expected, strict=True

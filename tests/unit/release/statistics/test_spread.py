@@ -133,12 +133,10 @@ def test_solutions_are_the_ends_of_an_interval():
 def test_solutions_are_never_too_narrow():
     rng = np.random.default_rng(4)
     for _ in range(200):
-        numerator, denominator, flat, slope = (
-            rng.uniform(0, 1),
-            rng.uniform(0.5, 1e6),
-            rng.uniform(0, 1),
-            rng.uniform(0, 0.4),
-        )
+        numerator = rng.uniform(0, 1)
+        denominator = rng.uniform(0.5, 1e6)
+        flat = rng.uniform(0, 1)
+        slope = rng.uniform(0, 0.4)
         numerator *= denominator
         low, high = solutions(
             np.array([numerator]), denominator, lambda z, f=flat, s=slope: f + s * z, 0.0, 1.0
