@@ -116,7 +116,7 @@ def test_a_lock_that_was_removed_is_made_anew(file_place):
 FORK = """
 import os, signal, sys
 from discreet import Ledger
-from discreet.ledger.book import Page
+from discreet.ledger.book import StudyState
 
 def fork(*_):
     child = os.fork()
@@ -125,16 +125,16 @@ def fork(*_):
     os.waitpid(child, 0)
 
 signal.signal(signal.SIGUSR1, fork)
-append = Page.append
+append = StudyState.append
 
 def interrupted(page, **columns):
     os.kill(os.getpid(), signal.SIGUSR1)
     append(page, **columns)
 
-Page.append = interrupted
+StudyState.append = interrupted
 with Ledger.open(sys.argv[1]) as ledger:
     ledger.spend("r", "q", "0.1", study="s")
-    Page.append = append
+    StudyState.append = append
     ledger.spend("r2", "q2", "0.1", study="s")
 """
 

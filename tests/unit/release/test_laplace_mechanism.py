@@ -5,7 +5,6 @@ import pytest
 
 from discreet import InvalidParameter, laplace_mechanism
 from discreet.draw import vector
-from discreet.release import laplace_mechanism as algorithm
 
 TINY_NOISE = {"sensitivity": 1, "epsilon": 10**6}
 """At ε = 10⁶ the noise of integers is 0 but for a chance of 10⁻⁴⁰⁰⁰⁰⁰, that of floats some 10⁻⁶:
@@ -92,7 +91,7 @@ def test_a_number_and_an_array_of_one_are_rounded_alike():
 
 def test_zero_has_one_sign(monkeypatch):
     monkeypatch.setattr(vector, "fill", lambda out, *_, **__: out.fill(0))
-    monkeypatch.setattr(algorithm, "draw_one", lambda _scale: 0)
+    monkeypatch.setattr(vector, "draw_one", lambda _scale: 0)
     for answer in (np.full(3, -0.0), [-0.0, -1e-300], -0.0):
         assert not np.signbit(laplace_mechanism(answer, sensitivity=1, epsilon=1)).any()
 
