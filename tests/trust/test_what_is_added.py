@@ -185,7 +185,7 @@ TWINS = {
         changed, mechanism, "noisy_each", one_more_each
     ),
     "totals near 10⁶, 2⁵³, 2⁶⁰, 2⁶³ and above": partial(
-        mock.patch.object, addition, "_is_near", lambda *_: True
+        mock.patch.object, addition, "fits_int64", lambda *_: True
     ),
     "answers of few groups, the same in several studies": kept_for_its_scale,
     "terms of a question, bins, units of many rows": three_rows_at_most,

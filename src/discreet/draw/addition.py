@@ -54,7 +54,7 @@ def _noisy_one(exact: int, draw: int, step: int) -> int:
 
 
 def _noisy_array(exact: NDArray[Any], draws: NDArray[Any], step: int) -> NDArray[Any]:
-    if not (_is_near(exact, _NEAR) and _is_near(draws, _NEAR // step)):
+    if not (fits_int64(exact, _NEAR) and fits_int64(draws, _NEAR // step)):
         exact, draws = exact.astype(object), draws.astype(object)
     if step == 1:
         sums: NDArray[Any] = exact + draws
@@ -65,7 +65,7 @@ def _noisy_array(exact: NDArray[Any], draws: NDArray[Any], step: int) -> NDArray
     return sums
 
 
-def _is_near(array: NDArray[Any], limit: int) -> bool:
+def fits_int64(array: NDArray[Any], limit: int) -> bool:
     """Whether all values are int64 and of absolute value below the limit."""
     if array.dtype != np.int64:
         return False

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.draw.addition import fits_int64
 from discreet.errors import EngineFailed
 
 Array: TypeAlias = NDArray[Any]
@@ -58,13 +59,6 @@ class Integers(Sequence[int]):
 def column(array: Array) -> Integers | list[int]:
     """The integers of an array: a list if they are few, otherwise `Integers`."""
     return array.tolist() if array.size <= _FEW else Integers(array)
-
-
-def fits_int64(array: Array, limit: int) -> bool:
-    """Whether all values are int64 and of absolute value below the limit."""
-    return array.dtype == np.int64 and (
-        array.size == 0 or bool(array.min() > -limit and array.max() < limit)
-    )
 
 
 def without_overflow(arrays: Sequence[Array], factors: Sequence[int]) -> list[Array]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet.ask.expression import COMPARISONS
 from discreet.ask.query import Combined, Group, Named, Number, Output, Query, Test
-from discreet.engines.integers import fits_int64
+from discreet.draw.addition import fits_int64
 from discreet.formats import rounded
 from discreet.records import Array, Record, Three, array_of, items_of
 

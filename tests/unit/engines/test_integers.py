@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.engines.integers import CellCounts, Integers, column, fits_int64, without_overflow
+from discreet.draw.addition import fits_int64
+from discreet.engines.integers import CellCounts, Integers, column, without_overflow
 from discreet.errors import EngineFailed
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.ask.query import Moment, Named, Query
-from discreet.engines.integers import fits_int64
+from discreet.draw.addition import fits_int64
 from discreet.errors import InvalidParameter
 from discreet.outside import read_fraction
 from discreet.records import Record, array_of
