@@ -124,7 +124,13 @@ def test_numbers_are_the_same_in_every_container(kind):
 def test_truths_are_the_same_in_every_container(kind):
     assert counts(TRUTH_COLUMNS[kind], keys=[True, False]) == {True: 2, False: 1}
     if kind != "texts":
-        assert discreet.proportion(TRUTH_COLUMNS[kind], epsilon=MUCH).value == pytest.approx(2 / 3)
+        found = discreet.proportion(TRUTH_COLUMNS[kind], epsilon=MUCH).value
+        if (
+            kind == "list"
+        ):  # it has no type, so it has the grid of a mean, and noise of scale 2/nε at most
+            assert found == pytest.approx(2 / 3, abs=40 / (3 * MUCH))  # e^(−20) at most
+        else:
+            assert found == pytest.approx(2 / 3)
         assert discreet.count(TRUTH_COLUMNS[kind], epsilon=MUCH).value == 2
 
 
